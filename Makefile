@@ -1,0 +1,51 @@
+# Two commands do everything: `make demo` and `make test`. Both create .venv if need be.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-all check format lint types layers bench coverage-doc clean
+
+demo: $(STAMP)
+	$(BIN)/inn demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -m "not slow and not gpu" -n 2
+
+test-all: $(STAMP)
+	$(BIN)/python -m pytest -m "not gpu" -n 2
+
+check: format-check lint types layers test
+
+format: $(STAMP)
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+format-check: $(STAMP)
+	$(BIN)/ruff format --check
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+layers: $(STAMP)
+	$(BIN)/lint-imports --no-cache
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/propagation.py
+
+coverage-doc: $(STAMP)
+	$(BIN)/python docs/make_coverage.py
+
+# torch first, from the pin: a bare `torch` may pull gigabytes of CUDA.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $$(grep '^torch==' constraints.txt)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,310 @@
+"""An unmodified module to one flat graph of ATen operations, by ``torch.export``."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import math
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor, fx, nn
+from torch.export import Dim
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, GuardOnDataDependentSymNode
+
+from intervalnn.interval import Interval
+from intervalnn.table import RULES, aten, overloads
+
+_TORCH = str(Path(torch.__file__).parent)
+# Kept whole although they have no rule, since a rule stands for them after functionalisation.
+_DECOMPOSED_ANYWAY = {aten.as_strided, aten.item, aten.native_dropout, aten.rrelu_with_noise}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where one input of the graph comes from.
+
+    Attributes:
+        kind: ``"parameter"``, ``"buffer"``, ``"constant"`` or ``"input"``.
+        name: Its name in the model, for the first three.
+        index: Which of the tensors of the call it is, for an input.
+    """
+
+    kind: str
+    name: str = ""
+    index: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The tensors of one call of a model, and what is needed to call it again with others."""
+
+    leaves: list[Any]
+    spec: pytree.TreeSpec
+
+    @staticmethod
+    def of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Take a call apart."""
+        return Call(*pytree.tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, Interval)))
+
+    @property
+    def tensors(self) -> list[Tensor | Interval]:
+        """The tensors and intervals among the arguments."""
+        return [leaf for leaf in self.leaves if isinstance(leaf, Tensor | Interval)]
+
+    @property
+    def key(self) -> Any:
+        """What another call must have in common with this one to share its program, sizes aside."""
+        described = (
+            (type(leaf).__name__, leaf.dtype, leaf.dim(), str(leaf.device))
+            if isinstance(leaf, Tensor | Interval)
+            else (type(leaf).__name__, repr(leaf))
+            for leaf in self.leaves
+        )
+        return (str(self.spec), *described)
+
+    def rebuild(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments with other tensors in the place of the tensors."""
+        others = iter(tensors)
+        leaves = [next(others) if isinstance(leaf, Tensor | Interval) else leaf for leaf in self.leaves]
+        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        return args, kwargs
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a model computes, as a flat graph without side effects.
+
+    Attributes:
+        graph: The graph; its placeholders are the parameters, buffers, constants and inputs.
+        sources: Where each placeholder comes from, in order.
+        constants: Tensors that the model holds without having registered them, by name.
+        out_spec: Structure of what the model returns.
+        sizes: For each input tensor its sizes: a number, or the name of a size that may vary.
+        ranges: Least and largest value of each size that may vary.
+        guards: Conditions on the sizes under which the program is the model's own.
+    """
+
+    graph: fx.Graph
+    sources: dict[str, Source]
+    constants: dict[str, Tensor]
+    out_spec: pytree.TreeSpec
+    sizes: list[tuple[int | str, ...]]
+    ranges: dict[str, tuple[float, float]]
+    guards: list[CodeType]
+
+    def fits(self, tensors: Sequence[Tensor | Interval]) -> bool:
+        """Say whether the program holds for inputs of these sizes."""
+        known: dict[str, int] = {}
+        for tensor, sizes in zip(tensors, self.sizes, strict=True):
+            for size, wanted in zip(tensor.shape, sizes, strict=True):
+                if isinstance(wanted, str):
+                    low, high = self.ranges.get(wanted, (0, math.inf))
+                    if not (low <= size <= high and known.setdefault(wanted, size) == size):
+                        return False
+                elif size != wanted:
+                    return False
+        local = {"L": {"tensors": tensors}}
+        return all(eval(guard, _GUARD_NAMES, local) for guard in self.guards)  # noqa: S307 - torch's own text
+
+
+_GUARD_NAMES = {"__builtins__": {"max": max, "min": min, "abs": abs}, "math": math, "torch": torch, **SYMPY_INTERP}
+
+
+class _Flat(nn.Module):
+    """The model as a function of its tensors alone."""
+
+    def __init__(self, model: nn.Module, call: Call) -> None:
+        super().__init__()
+        self.model = model
+        self.call = call
+        self.training = False
+
+    def forward(self, *tensors: Tensor) -> Any:
+        args, kwargs = self.call.rebuild(tensors)
+        return self.model(*args, **kwargs)
+
+
+def capture(model: nn.Module, call: Call) -> Program:
+    """Return the program that ``model`` runs for ``call``, which is only looked at, not kept.
+
+    Raises:
+        ValueError: If the program depends on values (a branch, a loop), or changes the
+            model while it runs; the message names the line.
+    """
+    refuse_training(model)
+    points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
+    points = [p.detach() for p in points]
+    flat = _Flat(model, call)
+    with _quiet(), torch.no_grad(), _without_fast_path():
+        exported = _export(flat, points)
+        exported = exported.run_decompositions(_decompositions())
+    _refuse_side_effects(exported)
+    return _program(exported, len(points))
+
+
+def _export(flat: _Flat, points: list[Tensor]) -> torch.export.ExportedProgram:
+    varying = tuple({d: Dim.AUTO if n > 1 else None for d, n in enumerate(p.shape)} for p in points)
+    try:
+        return torch.export.export(flat, tuple(points), dynamic_shapes={"tensors": varying}, strict=False)
+    except GuardOnDataDependentSymNode as error:
+        raise ValueError(
+            f"the model branches on the value of a tensor{_user_line(error)}; inside an interval both branches "
+            "may be taken, so it cannot be bounded. Write the choice with torch.where, clamp or relu, "
+            "or keep it out of the model"
+        ) from error
+    except Exception as error:
+        raise ValueError(
+            f"torch.export could not capture {type(flat.model).__name__}{_user_line(error)}: "
+            f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+        ) from error
+
+
+def _user_line(error: BaseException) -> str:
+    """Say in which line outside of torch, and of this library, the error arose."""
+    own = str(Path(__file__).parent)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((_TORCH, own, "<")):
+            return f' at {frame.filename}:{frame.lineno} ("{frame.line}")'
+    return ""
+
+
+def _decompositions() -> Any:
+    """Return torch's table of decompositions, less every operation that has a rule of its own."""
+    table = torch.export.default_decompositions()
+    for operation in RULES:
+        for overload in overloads(operation):
+            if overload.overloadpacket not in _DECOMPOSED_ANYWAY:
+                table.pop(overload, None)
+    return table
+
+
+def refuse_training(model: nn.Module) -> None:
+    """Raise if a batch norm or a dropout of the model is in training mode."""
+    for name, module in model.named_modules():
+        if not module.training:
+            continue
+        if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats:
+            raise ValueError(
+                f"{type(module).__name__} '{name}' is in training mode, where it depends on the whole batch and "
+                "changes its statistics; call model.eval() first"
+            )
+        if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0:
+            raise ValueError(
+                f"{type(module).__name__} '{name}' is active (training mode), so the model has no single "
+                "prediction to bound; call model.eval() first"
+            )
+
+
+def _refuse_side_effects(exported: torch.export.ExportedProgram) -> None:
+    for spec in exported.graph_signature.output_specs:
+        if spec.kind == OutputKind.BUFFER_MUTATION:
+            name = str(spec.target).removeprefix("model.")
+            node = next(n for n in exported.graph.nodes if n.name == spec.arg.name)
+            raise ValueError(
+                f"the model writes to its buffer '{name}' while it runs ({where(node)}), so it has no single "
+                "prediction to bound; call model.eval() first, or take the counter or cache out of the forward pass"
+            )
+
+
+def _program(exported: torch.export.ExportedProgram, inputs: int) -> Program:
+    kinds = {
+        InputKind.PARAMETER: "parameter",
+        InputKind.BUFFER: "buffer",
+        InputKind.CONSTANT_TENSOR: "constant",
+        InputKind.USER_INPUT: "input",
+    }
+    sources, index = {}, 0
+    for spec in exported.graph_signature.input_specs:
+        if spec.kind not in kinds:
+            raise ValueError(f"the model holds an object that cannot be captured: {spec.target} ({spec.kind.name})")
+        kind = kinds[spec.kind]
+        sources[spec.arg.name] = Source(kind, str(spec.target or "").removeprefix("model."), index)
+        index += kind == "input"
+    assert index == inputs, (index, inputs)
+    graph = exported.graph
+    placeholders = {node.name: node for node in graph.nodes if node.op == "placeholder"}
+    shapes = [placeholders[name].meta["val"].shape for name, source in sources.items() if source.kind == "input"]
+    sizes = [tuple(n if isinstance(n, int) else str(n.node.expr) for n in shape) for shape in shapes]
+    ranges = {str(s): (_number(r.lower), _number(r.upper)) for s, r in exported.range_constraints.items()}
+    constants = {str(k).removeprefix("model."): v for k, v in exported.constants.items() if isinstance(v, Tensor)}
+    keep = _outputs(exported)
+    return Program(
+        _trimmed(graph, keep), sources, constants, exported.call_spec.out_spec, sizes, ranges,
+        [compile(guard, "<guard>", "eval") for guard in exported._guards_code],
+    )  # fmt: skip
+
+
+def _number(bound: Any) -> float:
+    try:
+        return int(bound)
+    except (OverflowError, TypeError, ValueError, AttributeError):
+        return math.inf
+
+
+def _outputs(exported: torch.export.ExportedProgram) -> list[int]:
+    """Return which outputs of the graph the model returns; the others are writes to its inputs."""
+    specs = exported.graph_signature.output_specs
+    return [i for i, spec in enumerate(specs) if spec.kind == OutputKind.USER_OUTPUT]
+
+
+def _trimmed(graph: fx.Graph, keep: list[int]) -> fx.Graph:
+    output = next(iter(reversed(graph.nodes)))
+    output.args = (tuple(output.args[0][i] for i in keep),)
+    graph.eliminate_dead_code()
+    return graph
+
+
+def where(node: fx.Node) -> str:
+    """Say which module and which line of the user's code a node comes from."""
+    stack = node.meta.get("nn_module_stack") or {}
+    paths = [path for path, _ in stack.values()]
+    module = (paths[-1] if paths else "").removeprefix("model").removeprefix(".")
+    text = f"in module '{module}'" if module else "in the model's forward"
+    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").strip().splitlines()]
+    frames = [(lines[i], lines[i + 1]) for i in range(len(lines) - 1) if lines[i].startswith("File ")]
+    own = [f for f in frames if _TORCH not in f[0] and "intervalnn/capture.py" not in f[0]] or frames
+    if own:
+        place, code = own[-1]
+        file, _, rest = place.removeprefix('File "').partition('", line ')
+        text += f', {file}:{rest.split(",")[0]} ("{code}")'
+    return text
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch.export's notes about itself from the user, but not the model's own warnings."""
+    loggers = [logging.getLogger(name) for name in ("torch.export", "torch._export", "torch.fx", "torch._dynamo")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
+            warnings.filterwarnings("ignore", module=r"torch\..*")
+            warnings.filterwarnings("ignore", module="copyreg")
+            warnings.filterwarnings("ignore", message=".*were assigned during export.*")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _without_fast_path() -> Iterator[None]:
+    """Let attention layers run the operations they are made of, not one fused kernel without rules."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)

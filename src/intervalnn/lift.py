@@ -1,0 +1,284 @@
+"""A program over tensors to a program over intervals, with the rules of the table.
+
+The result is two flat graphs. The first depends on the weights alone (splits them, applies
+parametrisations) and runs again only when they change. The second takes what the first has
+made, and the inputs. What no interval can reach stays a plain operation in both.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor, fx
+from torch._ops import OpOverload
+
+from intervalnn.capture import Program, where
+from intervalnn.interval import Interval
+from intervalnn.table import MissingRuleError, Rule, aten, lookup, why_not
+
+_VIEWS = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
+_LAYOUT = {aten.as_strided.default, aten.sym_stride.int, aten.sym_storage_offset.default}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How products are bounded: see :mod:`intervalnn.rules.bilinear`."""
+
+    exact: bool = False
+    gap_dtype: torch.dtype | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is known of one value before anything runs.
+
+    Attributes:
+        interval: Whether it may be an interval.
+        weight: Whether it depends on the weights alone.
+        nonneg: Whether it is never negative.
+        hidden: For a result of several parts, those that are not intervals, with the reason.
+    """
+
+    interval: bool
+    weight: bool
+    nonneg: bool
+    hidden: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """A program over intervals.
+
+    Attributes:
+        prepare: From the weights to all that the second graph needs of them.
+        run: From that and the inputs to the outputs.
+        weights: Names of the placeholders of ``prepare``.
+        inputs: Names of the placeholders of ``run`` that are inputs of the model.
+    """
+
+    prepare: fx.GraphModule
+    run: fx.GraphModule
+    weights: list[str]
+    inputs: list[str]
+
+
+def lift(program: Program, intervals: set[str], form: Form) -> Lifted:
+    """Return ``program`` over intervals, for the placeholders in ``intervals``.
+
+    Raises:
+        MissingRuleError: If an interval meets an operation that has no rule, or refuses it.
+    """
+    return _Lift(program, intervals, form).lifted()
+
+
+class _Lift:
+    """One walk over the graph, node by node, writing both of the new graphs."""
+
+    def __init__(self, program: Program, intervals: set[str], form: Form) -> None:
+        self.program = program
+        self.intervals = intervals
+        self.form = form
+        self.facts: dict[fx.Node, Fact] = {}
+        self.made: dict[fx.Node, fx.Node] = {}  # a node of the program to its counterpart
+        self.handed: dict[fx.Node, fx.Node] = {}  # a node of `prepare` to its placeholder in `run`
+        self.prepare, self.run = fx.Graph(), fx.Graph()
+        self.keeps_layout = any(node.target in _LAYOUT for node in program.graph.nodes)
+
+    def lifted(self) -> Lifted:
+        for node in self.program.graph.nodes:
+            if node.op == "placeholder":
+                self._placeholder(node)
+        self.first_input = next(iter(self.run.nodes))
+        for node in self.program.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                self._output(node)
+            elif node.op != "placeholder":
+                raise MissingRuleError(f"no interval rule for {node.op} {node.target} ({where(node)})")
+        self.prepare.output(tuple(self.handed))
+        sources = self.program.sources
+        return Lifted(
+            fx.GraphModule({}, self.prepare),
+            fx.GraphModule({}, self.run),
+            [name for name in sources if sources[name].kind != "input"],
+            [name for name in sources if sources[name].kind == "input"],
+        )
+
+    def _placeholder(self, node: fx.Node) -> None:
+        weight = self.program.sources[node.name].kind != "input"
+        self.facts[node] = Fact(node.name in self.intervals, weight, nonneg=False)
+        self.made[node] = (self.prepare if weight else self.run).placeholder(node.name)
+
+    def _output(self, node: fx.Node) -> None:
+        results = []
+        for value in node.args[0]:  # type: ignore[union-attr]
+            made = self._hand(value) if isinstance(value, fx.Node) else value
+            results.append(self.run.call_function(finish, (made,)) if isinstance(value, fx.Node) else made)
+        self.run.output(tuple(results))
+
+    def _call(self, node: fx.Node) -> None:
+        entry = lookup(node.target)
+        parents = [self.facts[parent] for parent in node.all_input_nodes]
+        weight = all(fact.weight for fact in parents)
+        reached = any(fact.interval for fact in parents)
+        _refuse_random(node, entry)
+        if node.target is operator.getitem:
+            made, fact = self._part(node, weight)
+        elif reached and not (entry is not None and entry.reads_shape_only):
+            made, fact = self._bounded(node, entry, weight)
+        else:
+            made, fact = self._plain(node, entry, weight)
+        self.made[node], self.facts[node] = made, fact
+
+    def _part(self, node: fx.Node, weight: bool) -> tuple[fx.Node, Fact]:
+        """One of the results of an operation with several."""
+        whole, index = node.args
+        assert isinstance(whole, fx.Node)
+        fact = self.facts[whole]
+        if fact.interval and index in fact.hidden and node.users:
+            raise MissingRuleError(f"output {index} of {whole.target} {fact.hidden[index]} ({where(whole)})")  # type: ignore[index]
+        made = self._graph(weight).call_function(operator.getitem, (self._value(whole, weight), index))
+        return made, Fact(fact.interval and index not in fact.hidden, weight, fact.nonneg)
+
+    def _plain(self, node: fx.Node, entry: Rule | None, weight: bool) -> tuple[fx.Node, Fact]:
+        """An operation that no interval reaches, or that reads nothing but shapes."""
+        args, kwargs = self._points(node.args, weight), self._points(dict(node.kwargs), weight)
+        fact = Fact(False, weight, self._nonneg(node, entry))
+        if node.target is aten.clone.default and not kwargs and not self.keeps_layout:
+            return args[0], fact  # nothing is written to in place, so a copy is not needed
+        target = _VIEWS.get(node.target, node.target)  # type: ignore[call-overload]
+        return self._graph(weight).call_function(target, args, kwargs), fact
+
+    def _bounded(self, node: fx.Node, entry: Rule | None, weight: bool) -> tuple[fx.Node, Fact]:
+        """An operation that an interval reaches."""
+        target = _VIEWS.get(node.target, node.target)  # type: ignore[call-overload]
+        args, kwargs = _by_position(node)
+        if target is aten.mul.Tensor and args[0] is args[1]:
+            entry, target, args = lookup(aten.square.default), aten.square.default, args[:1]
+        if entry is None or entry.bound is None:
+            raise MissingRuleError(f"{why_not(target, entry)} ({where(node)})")
+        self._check(node, entry, args, kwargs)
+        made_args = self._map(args, weight)
+        if entry.prepare is not None:
+            made_args = (made_args[0], self._prepared(target, entry, args, weight), *made_args[2:])
+        made = self._graph(weight).call_function(entry.bound, (target, *made_args), self._map(kwargs, weight))
+        return made, Fact(True, weight, self._nonneg(node, entry), dict(entry.hidden))
+
+    def _prepared(self, target: Any, entry: Rule, args: tuple[Any, ...], weight: bool) -> fx.Node:
+        """The second factor of a product, split where it is known."""
+        first, second, *rest = args
+        assert entry.prepare is not None
+        side = self.facts[second].weight
+        form: dict[str, Any] = {
+            "by_interval": self.facts[first].interval,
+            "nonneg": self.facts[first].nonneg,
+            "exact": self.form.exact,
+            "gap_dtype": self.form.gap_dtype,
+        }
+        rest = [None if isinstance(arg, fx.Node) else arg for arg in rest]  # a bias, or sizes that need not be known
+        call = (target, None, self._value(second, side), *fx.map_arg(rest, lambda _: 0))
+        split = self._graph(side).call_function(entry.prepare, call, form)
+        return split if side == weight else self._across(split)
+
+    def _check(self, node: fx.Node, entry: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Refuse intervals where the rule takes none."""
+        for position, value in [*enumerate(args), *kwargs.items()]:
+            for leaf in pytree.tree_leaves(value):
+                if isinstance(leaf, fx.Node) and self.facts[leaf].interval and position not in entry.takes:
+                    name = position if isinstance(position, str) else node.target._schema.arguments[position].name  # type: ignore[union-attr]
+                    raise MissingRuleError(
+                        f"{node.target} takes no interval as its argument '{name}' ({where(node)}); keep that value "
+                        "out of reach of the interval layers, or register a rule with intervalnn.rule"
+                    )
+
+    def _nonneg(self, node: fx.Node, entry: Rule | None) -> bool:
+        """Say whether the result is known never to be negative."""
+        if entry is None or entry.sign == "unknown":
+            return False
+        if entry.sign == "nonnegative":
+            return True
+        if any(isinstance(v, int | float) and v < 0 for v in node.kwargs.values()):
+            return False
+        taken = [node.args[i] for i in entry.takes if i < len(node.args)]
+        return all(self._leaf_nonneg(leaf) for leaf in pytree.tree_leaves(taken))
+
+    def _leaf_nonneg(self, leaf: Any) -> bool:
+        if isinstance(leaf, fx.Node):
+            return self.facts[leaf].nonneg
+        return leaf is None or (isinstance(leaf, int | float) and leaf >= 0)
+
+    def _graph(self, weight: bool) -> fx.Graph:
+        return self.prepare if weight else self.run
+
+    def _value(self, node: fx.Node, weight: bool) -> fx.Node:
+        """The counterpart of ``node``, in the graph of the weights or in the other."""
+        return self.made[node] if weight else self._hand(node)
+
+    def _hand(self, node: fx.Node) -> fx.Node:
+        made = self.made[node]
+        return self._across(made) if self.facts[node].weight else made
+
+    def _across(self, made: fx.Node) -> fx.Node:
+        """Hand a value from the graph of the weights over to the other."""
+        if made not in self.handed:
+            with self.run.inserting_before(self.first_input):
+                self.handed[made] = self.run.placeholder(f"w_{made.name}")
+        return self.handed[made]
+
+    def _map(self, value: Any, weight: bool) -> Any:
+        return fx.map_arg(value, lambda n: self._value(n, weight))
+
+    def _points(self, value: Any, weight: bool) -> Any:
+        def take(n: fx.Node) -> fx.Node:
+            made = self._value(n, weight)
+            return self._graph(weight).call_function(_point, (made,)) if self.facts[n].interval else made
+
+        return fx.map_arg(value, take)
+
+
+def _refuse_random(node: fx.Node, entry: Rule | None) -> None:
+    if entry is not None and entry.even_plain:
+        raise MissingRuleError(f"{why_not(node.target, entry)} ({where(node)})")
+    if isinstance(node.target, OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
+        args, _ = _by_position(node)
+        attention = node.target is aten.scaled_dot_product_attention.default
+        if not attention or (len(args) > 4 and args[4] != 0.0):
+            raise MissingRuleError(
+                f"{node.target} draws random numbers, so the model has no single prediction to bound; "
+                f"call model.eval() ({where(node)})"
+            )
+
+
+def _by_position(node: fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with every one by position that may be."""
+    args, kwargs = list(node.args), dict(node.kwargs)
+    if isinstance(node.target, OpOverload):
+        missing: list[Any] = []
+        for argument in node.target._schema.arguments[len(args) :]:
+            if argument.kwarg_only:
+                break
+            if argument.name in kwargs:
+                args += [*missing, kwargs.pop(argument.name)]
+                missing = []
+            else:
+                missing.append(argument.default_value)
+    return tuple(args), kwargs
+
+
+def _point(x: Any) -> Any:
+    return x.point if isinstance(x, Interval) else x
+
+
+def finish(x: Any) -> Any:
+    """Make an output an interval, and a gap that is not a number an infinite one."""
+    if isinstance(x, Tensor):
+        return Interval.of(x) if x.is_floating_point() or x.is_complex() else x
+    if not isinstance(x, Interval) or x.dtype.is_complex:
+        return x
+    below, above = (torch.where(gap.isnan(), torch.inf, gap) for gap in (x.below, x.above))
+    return Interval(x.point, below, above)

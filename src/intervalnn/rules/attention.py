@@ -1,0 +1,150 @@
+"""Softmax and attention: bounds that use that the weights of a softmax add up to one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from intervalnn.interval import Interval
+from intervalnn.rules.arithmetic import around, point_of
+from intervalnn.rules.bilinear import bound_product, split
+from intervalnn.table import aten, rule
+
+Value = Interval | Tensor
+
+
+def _others(x: Tensor, dim: int) -> Tensor:
+    """Return ``log(sum(exp(x)))`` over all other entries along ``dim``.
+
+    Sums from the left and from the right: taking the own term out of the whole sum would
+    cancel, and did so in other libraries, down to bounds that do not hold.
+    """
+    lowest = torch.full_like(x.narrow(dim, 0, 1), -torch.inf)
+    n = x.size(dim)
+    before = torch.cat((lowest, _running(x, dim).narrow(dim, 0, n - 1)), dim)
+    behind = torch.cat((_running(x.flip(dim), dim).flip(dim).narrow(dim, 1, n - 1), lowest), dim)
+    return torch.logaddexp(before, behind)
+
+
+def _running(x: Tensor, dim: int) -> Tensor:
+    if x.dtype in (torch.float16, torch.bfloat16):
+        return torch.logcumsumexp(x.float(), dim)
+    return torch.logcumsumexp(x, dim)
+
+
+def _margins(x: Interval, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``z`` with ``softmax(x) = sigmoid(z)``, and how far it reaches below and above.
+
+    ``z_i`` is ``x_i`` less the logarithm of the others' sum, which do not depend on ``x_i``.
+    """
+    c = x.point
+    others = _others(c, dim)
+    alone = others == -torch.inf  # nothing else is left: the softmax is one, whatever x is
+    rise = torch.where(alone, 0.0, _others(x.upper, dim) - torch.where(alone, 0.0, others))
+    fall = torch.where(alone, 0.0, torch.where(alone, 0.0, others) - _others(x.lower, dim))
+    below = x.below + rise.clamp(min=0.0)
+    above = x.above + fall.clamp(min=0.0)
+    masked = c == -torch.inf
+    below, above = (torch.where(alone & ~masked, 0.0, gap) for gap in (below, above))
+    return c - others, below, above
+
+
+@rule(aten.softmax, aten._softmax, sign="nonnegative")
+def softmax(fn: Any, x: Interval, dim: int, *args: Any) -> Interval:
+    """Bound a softmax exactly: each entry against all others at their other ends."""
+    point = fn(x.point, dim, *args)
+    if x.dim() == 0 or x.size(dim) == 1:
+        gap = torch.zeros_like(x.below)
+        return Interval(point, gap, gap)
+    z, fall, rise = _margins(x, dim)
+    # sigmoid(z) - sigmoid(z - d) = sigmoid(z) sigmoid(d - z) (1 - exp(-d)): nothing cancels
+    below = point * torch.sigmoid(fall - z) * -torch.expm1(-fall)
+    above = (1 - point) * torch.sigmoid(z + rise) * -torch.expm1(-rise)
+    return around(point, _or_zero(below), _or_zero(above), x)
+
+
+@rule(aten.log_softmax, aten._log_softmax)
+def log_softmax(fn: Any, x: Interval, dim: int, *args: Any) -> Interval:
+    """Bound the logarithm of a softmax exactly."""
+    point = fn(x.point, dim, *args)
+    if x.dim() == 0 or x.size(dim) == 1:
+        gap = torch.zeros_like(x.below)
+        return Interval(point, gap, gap)
+    z, fall, rise = _margins(x, dim)
+    # log sigmoid(z) - log sigmoid(z - d) = log(1 + sigmoid(-z) (exp(d) - 1))
+    below = fall + torch.log1p(torch.sigmoid(z) * torch.expm1(-fall))
+    above = -torch.log1p(torch.sigmoid(-z) * torch.expm1(-rise))
+    return around(point, _or_zero(below).clamp(min=0.0), _or_zero(above).clamp(min=0.0), x)
+
+
+def _or_zero(gap: Tensor) -> Tensor:
+    """Replace what a row without any entry leaves undefined, as it is in the point."""
+    return torch.where(gap.isnan(), 0.0, gap)
+
+
+def weighted_mean(weights: Interval, values: Value) -> Interval:
+    """Bound ``weights @ values`` for weights that are never negative and add up to one in each row.
+
+    Only differences between values matter then, so each column is taken around its middle;
+    and a mean never leaves the range of what it is taken of.
+    """
+    values = Interval.of(values)
+    middle = (values.lower.amin(-2, keepdim=True) + values.upper.amax(-2, keepdim=True)).detach() / 2
+    centred = Interval(values.point - middle, values.below, values.above)
+    mean = bound_product(torch.matmul, weights, split(centred))
+    point = mean.point + middle
+    below = torch.minimum(mean.below, (point - values.lower.amin(-2, keepdim=True)).clamp(min=0.0))
+    above = torch.minimum(mean.above, (values.upper.amax(-2, keepdim=True) - point).clamp(min=0.0))
+    return Interval(point, below, above)
+
+
+@rule(aten.scaled_dot_product_attention, takes=(0, 1, 2, 3))
+def attention(
+    fn: Any, query: Value, key: Value, value: Value, mask: Any = None, dropout: float = 0.0, is_causal: bool = False,
+    *, scale: float | None = None, enable_gqa: bool = False,
+) -> Interval:  # fmt: skip
+    """Bound attention as scores, softmax and weighted mean; the point is the fused kernel's own."""
+    options = {"scale": scale, "enable_gqa": enable_gqa}
+    point = fn(*map(point_of, (query, key, value, mask)), dropout, is_causal, **options)
+    if enable_gqa:
+        key, value = (_repeat(v, query.size(-3) // v.size(-3)) for v in (key, value))
+    factor = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    if isinstance(query, Interval) or isinstance(key, Interval):
+        turned = key.map(lambda p: p.mT) if isinstance(key, Interval) else key.mT
+        scores: Value = bound_product(torch.matmul, query, split(turned)) * factor
+    else:
+        scores = query @ key.mT * factor
+    if is_causal:
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        mask = allowed
+    weights = _masked_softmax(scores, mask)
+    if isinstance(weights, Interval):
+        bounds = weighted_mean(weights, value)
+    else:
+        assert isinstance(value, Interval)  # else no interval would have reached this rule
+        bounds = bound_product(torch.matmul, weights, split(value, by_interval=False))
+    return around(point, bounds.below, bounds.above, query, key, value, mask)
+
+
+def _repeat(x: Value, times: int) -> Value:
+    if isinstance(x, Interval):
+        return x.map(lambda part: part.repeat_interleave(times, -3))
+    return x.repeat_interleave(times, -3)
+
+
+def _masked_softmax(scores: Value, mask: Any) -> Value:
+    if isinstance(mask, Tensor) and mask.dtype == torch.bool:
+        if isinstance(scores, Interval):
+            point = scores.point.masked_fill(~mask, -torch.inf)
+            below, above = (gap.masked_fill(~mask, 0.0) for gap in (scores.below, scores.above))
+            scores = Interval(point, below, above)
+        else:
+            scores = scores.masked_fill(~mask, -torch.inf)
+    elif mask is not None:
+        scores = scores + mask
+    if isinstance(scores, Interval):
+        return softmax(aten.softmax.int, scores, -1)
+    return torch.softmax(scores, -1)

@@ -1,0 +1,84 @@
+"""Functions with known extrema: the ends, and the extrema that the interval contains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from intervalnn.interval import Interval
+from intervalnn.table import aten, rule
+
+Function = Callable[..., Tensor]
+
+# Where each function has its only minimum; from solving f'(x) = 0 to 20 digits with mpmath.
+MINIMUM = {
+    aten.silu: -1.2784645427610737951,
+    aten.mish: -1.1924312145154952121,
+    aten.hardswish: -1.5,
+    aten.cosh: 0.0,
+}
+GELU_MINIMUM = {"none": -0.75179152469356445746, "tanh": -0.75246142207101625849}
+
+
+@rule(aten.silu, aten.mish, aten.hardswish)
+def falling_then_rising(fn: Function, x: Interval) -> Interval:
+    """Bound a function that falls up to its minimum and rises from there."""
+    return _valley(fn, x, MINIMUM[fn.overloadpacket])  # type: ignore[attr-defined]
+
+
+@rule(aten.cosh, sign="nonnegative")
+def cosh(fn: Function, x: Interval) -> Interval:
+    """Bound a hyperbolic cosine, least at zero."""
+    return _valley(fn, x, 0.0)
+
+
+@rule(aten.gelu)
+def gelu(fn: Function, x: Interval, approximate: str = "none") -> Interval:
+    """Bound either form of the GELU, each with its own minimum."""
+    return _valley(lambda z: fn(z, approximate=approximate), x, GELU_MINIMUM[approximate])
+
+
+def _valley(fn: Function, x: Interval, argmin: float) -> Interval:
+    lower, upper = x.lower, x.upper
+    deepest = torch.minimum(torch.maximum(torch.full_like(lower, argmin), lower), upper)
+    return Interval.around(fn(x.point), fn(deepest), torch.maximum(fn(lower), fn(upper)), x.gap_dtype)
+
+
+@rule(aten.sin)
+def sin(fn: Function, x: Interval) -> Interval:
+    """Bound a sine: 1 and -1 where the interval reaches a quarter or three quarters of a turn."""
+    return _wave(fn, x, top=math.pi / 2)
+
+
+@rule(aten.cos)
+def cos(fn: Function, x: Interval) -> Interval:
+    """Bound a cosine: 1 and -1 where the interval reaches a whole or half a turn."""
+    return _wave(fn, x, top=0.0)
+
+
+def _wave(fn: Function, x: Interval, top: float) -> Interval:
+    lower, upper = x.lower, x.upper
+    ends = fn(lower), fn(upper)
+    most = torch.where(_reaches(lower, upper, top, 2 * math.pi), 1.0, torch.maximum(*ends))
+    least = torch.where(_reaches(lower, upper, top + math.pi, 2 * math.pi), -1.0, torch.minimum(*ends))
+    return Interval.around(fn(x.point), least, most, x.gap_dtype)
+
+
+def _reaches(lower: Tensor, upper: Tensor, where: float, period: float) -> Tensor:
+    """Say whether ``where``, or a multiple of the period away from it, lies in the interval."""
+    first = torch.floor((upper - where) / period)  # of the last such place at or below the upper end
+    slack = 4 * torch.finfo(lower.dtype).eps * torch.maximum(lower.abs(), upper.abs())
+    near_above = where + (first + 1) * period <= upper + slack  # missed by rounding alone
+    return (first * period + where >= lower - slack) & (upper > lower) | near_above & (upper > lower)
+
+
+@rule(aten.tan)
+def tan(fn: Function, x: Interval) -> Interval:
+    """Bound a tangent by its ends; without bounds where it may jump."""
+    lower, upper = x.lower, x.upper
+    jumps = _reaches(lower, upper, math.pi / 2, math.pi)
+    low, high = torch.where(jumps, -torch.inf, fn(lower)), torch.where(jumps, torch.inf, fn(upper))
+    return Interval.around(fn(x.point), low, high, x.gap_dtype)

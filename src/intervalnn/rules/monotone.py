@@ -1,0 +1,145 @@
+"""Functions that never decrease, or never increase, in any of their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from intervalnn.interval import Interval
+from intervalnn.rules.arithmetic import gap_dtype_of, point_of
+from intervalnn.table import aten, rule
+
+Function = Callable[..., Tensor]
+INDICES = "is an index, which an interval does not have: which entry is largest may change inside it"
+
+
+@rule(
+    aten.tanh, aten.elu, aten.celu, aten.selu, aten.hardtanh, aten.log, aten.log2, aten.log10, aten.log1p,
+    aten.asin, aten.atan, aten.sinh, aten.asinh, aten.atanh, aten.erf, aten.erfinv, aten.expm1,
+    aten.hardshrink, aten.softshrink, aten.threshold, aten.log_sigmoid, aten.floor, aten.ceil, aten.round,
+    aten.trunc, aten.sign, aten.sgn, aten.logcumsumexp, aten.logit, aten.nan_to_num, aten.special_ndtr,
+)  # fmt: skip
+def monotone(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a function that is non-decreasing in its first argument."""
+    lower, upper = fn(x.lower, *args, **kwargs), fn(x.upper, *args, **kwargs)
+    return Interval.around(fn(x.point, *args, **kwargs), lower, upper, x.gap_dtype)
+
+
+@rule(
+    aten.sigmoid, aten.hardsigmoid, aten.softplus, aten.exp, aten.exp2, aten.sqrt, aten.acosh, aten.relu6,
+    sign="nonnegative",
+)  # fmt: skip
+def nonnegative(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a non-decreasing function whose values are never negative."""
+    return monotone(fn, x, *args, **kwargs)
+
+
+@rule(
+    aten.amax, aten.amin, aten.logsumexp, aten.max_pool1d, aten.max_pool2d, aten.max_pool3d,
+    aten.median.default, aten.max.default, aten.min.default, sign="keeps",
+)  # fmt: skip
+def keeps_sign(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a non-decreasing function that picks among its inputs."""
+    return monotone(fn, x, *args, **kwargs)
+
+
+@rule(aten.acos, aten.erfc, aten.rsqrt, aten.special_erfcx)
+def decreasing(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a function that is non-increasing: the ends change places."""
+    lower, upper = fn(x.upper, *args, **kwargs), fn(x.lower, *args, **kwargs)
+    return Interval.around(fn(x.point, *args, **kwargs), lower, upper, x.gap_dtype)
+
+
+@rule(aten.relu, sign="nonnegative")
+def relu(fn: Function, x: Interval) -> Interval:
+    """Cut the gaps at zero, without subtracting, so that nothing is lost to rounding."""
+    point = fn(x.point)
+    below = torch.minimum(x.below, point).to(x.gap_dtype)
+    above = torch.where(x.point >= 0, x.above, fn(x.upper)).to(x.gap_dtype)
+    return Interval(point, below, above)
+
+
+@rule(aten.leaky_relu)
+def leaky_relu(fn: Function, x: Interval, slope: float = 0.01) -> Interval:
+    """Scale the part of the gaps that lies below zero, for a slope of either sign."""
+    positive = relu(aten.relu.default, x)
+    negative = relu(aten.relu.default, -x)
+    if slope >= 0:  # both parts grow with x, so the sum is exact
+        below = positive.below + slope * negative.above
+        above = positive.above + slope * negative.below
+        return Interval(fn(x.point, slope), below, above)
+    size = torch.maximum(positive.upper, -slope * negative.upper)
+    least = torch.where((x.lower <= 0) & (x.upper >= 0), 0.0, torch.minimum(fn(x.lower, slope), fn(x.upper, slope)))
+    return Interval.around(fn(x.point, slope), least, size, x.gap_dtype)
+
+
+@rule(aten._prelu_kernel, takes=(0, 1))
+def prelu(fn: Function, x: Interval | Tensor, weight: Interval | Tensor) -> Interval:
+    """Bound ``max(x, 0) + weight * min(x, 0)``, the sum of a part in either sign of ``x``."""
+    x = Interval.of(x)
+    if isinstance(weight, Interval) and x.gap_dtype != weight.gap_dtype:
+        x = Interval(x.point, x.below.to(weight.gap_dtype), x.above.to(weight.gap_dtype))
+    positive = relu(aten.relu.default, x)
+    negative = weight * -relu(aten.relu.default, -x)
+    total = positive + negative
+    return Interval(fn(x.point, point_of(weight)), total.below, total.above)
+
+
+@rule(aten.clamp, aten.clamp_min, aten.clamp_max, takes=(0, 1, 2))
+def clamp(fn: Function, x: Any, *limits: Any) -> Interval:
+    """Bound a cut value, whose limits may be intervals too."""
+    return _all_monotone(fn, x, *limits)
+
+
+@rule(aten.maximum, aten.minimum, aten.fmax, aten.fmin, aten.max.other, aten.min.other, takes=(0, 1), sign="keeps")
+def extremum_of_two(fn: Function, x: Any, y: Any) -> Interval:
+    """Bound the larger or the smaller of two values."""
+    return _all_monotone(fn, x, y)
+
+
+@rule(aten.logaddexp, aten.logaddexp2, takes=(0, 1))
+def logaddexp(fn: Function, x: Any, y: Any) -> Interval:
+    """Bound the logarithm of a sum of exponentials."""
+    return _all_monotone(fn, x, y)
+
+
+def _all_monotone(fn: Function, *args: Any) -> Interval:
+    lower = fn(*(a.lower if isinstance(a, Interval) else a for a in args))
+    upper = fn(*(a.upper if isinstance(a, Interval) else a for a in args))
+    return Interval.around(fn(*map(point_of, args)), lower, upper, gap_dtype_of(*args))
+
+
+@rule(
+    aten.max.dim, aten.min.dim, aten.cummax, aten.cummin, aten.sort, aten.topk, aten.kthvalue, aten.median.dim,
+    aten.max_pool2d_with_indices, aten.max_pool3d_with_indices, aten.adaptive_max_pool1d,
+    aten.adaptive_max_pool2d, aten.adaptive_max_pool3d, sign="keeps", hidden={1: INDICES},
+)  # fmt: skip
+def values_and_indices(fn: Callable[..., Any], x: Interval, *args: Any, **kwargs: Any) -> tuple[Interval, None]:
+    """Bound the values, each of which is non-decreasing in every input; the indices are hidden."""
+    point, lower, upper = (fn(part, *args, **kwargs)[0] for part in (x.point, x.lower, x.upper))
+    return Interval.around(point, lower, upper, x.gap_dtype), None
+
+
+@rule(aten.log_sigmoid_forward, hidden={1: "is a buffer for the backward pass"})
+def log_sigmoid_forward(fn: Callable[..., Any], x: Interval) -> tuple[Interval, None]:
+    """Bound the logarithm of a sigmoid."""
+    return values_and_indices(fn, x)
+
+
+@rule(aten._to_copy, aten.to, sign="keeps")
+def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a change of dtype or device; rounding is monotone."""
+    point = fn(x.point, *args, **kwargs)
+    if not (point.is_floating_point() or point.is_complex()):
+        raise TypeError(f"an interval cannot be cast to {point.dtype}: which integer it is may change inside it")
+    if point.dtype == x.dtype or point.is_complex() or x.dtype.is_complex:
+        gap_dtype = point.dtype if point.is_complex() else x.gap_dtype
+        return Interval(point, x.below.to(point.device, gap_dtype), x.above.to(point.device, gap_dtype))
+    bounds = Interval.around(point, fn(x.lower, *args, **kwargs), fn(x.upper, *args, **kwargs))
+    if point.dtype.itemsize > x.dtype.itemsize:  # exact, and the gaps keep their digits
+        bounds = Interval(point, x.below.to(point.device), x.above.to(point.device))
+    dtype = x.gap_dtype if x.gap_dtype != x.dtype else point.dtype
+    return Interval(point, bounds.below.to(dtype), bounds.above.to(dtype))

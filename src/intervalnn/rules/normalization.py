@@ -1,0 +1,235 @@
+"""Norm layers: affine with fixed statistics, or tight bounds that use how value and spread hang together.
+
+A value enters its own mean and variance. The bounds below take it out: with the other
+``n - 1`` values' mean ``m'`` and variance ``v'``, and ``t = x_i - m'``, the normalised value is
+
+    F(t, v') = k t / sqrt(k v' + k t^2 / n + eps),   k = (n - 1) / n,
+
+non-decreasing in ``t`` and, by the sign of ``t``, monotone in ``v'``. So bounds on ``t`` and ``v'``,
+which no longer share a variable with ``x_i``, bound it; and they never exceed ``sqrt(n - 1)``.
+The point goes through the same formula with zero gaps, so that zero gaps give zero width.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from intervalnn.interval import Interval
+from intervalnn.rules.arithmetic import around, gap_dtype_of, point_of, square
+from intervalnn.table import aten, rule
+
+Value = Interval | Tensor
+
+
+def _loo(x: Tensor, dim: int) -> Tensor:
+    """Return the sum over all other entries along ``dim``."""
+    return (x.sum(dim, keepdim=True) - x).clamp(min=0.0)
+
+
+def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return variance of the others' midpoints, and how far it can fall and rise inside their radii.
+
+    The fall is the tangent of the convex variance, the rise its exact expansion.
+    """
+    off = mid - mid.mean(dim, keepdim=True)
+    others = (((off**2).sum(dim, keepdim=True) - off**2 * (n / (n - 1))) / (n - 1)).clamp(min=0.0)
+    slope = (_loo(off.abs() * radius, dim) + off.abs() / (n - 1) * _loo(radius, dim)) * (2 / (n - 1))
+    return others, slope, slope + _loo(radius**2, dim) / (n - 1)
+
+
+def _standardise(x: Interval, eps: float, dim: int) -> Interval:
+    """Bound ``(x - mean) / sqrt(var + eps)`` along ``dim``."""
+    n: int = x.size(dim)
+    c = x.point
+    below, above = x.below.to(c.dtype), x.above.to(c.dtype)
+    if n == 1:
+        return Interval.of(torch.zeros_like(c))
+    k = (n - 1) / n
+    radius, mid = (below + above) / 2, c + (above - below) / 2
+    variance, fall, rise = _loo_spread(mid, radius, n, dim)
+    at_point = _loo_spread(c, torch.zeros_like(c), n, dim)[0]
+    t = (c - c.mean(dim, keepdim=True)) / k  # x_i less the mean of the others
+    t_high, t_low = t + above + _loo(below, dim) / (n - 1), t - below - _loo(above, dim) / (n - 1)
+    least, most = (variance - fall).clamp(min=0.0), variance + rise
+
+    def value(t: Tensor, v: Tensor) -> Tensor:
+        root = torch.sqrt(k * v + k * t.square() / n + eps)
+        return k * t / root
+
+    upper = value(t_high, torch.where(t_high >= 0, least, most))
+    lower = value(t_low, torch.where(t_low >= 0, most, least))
+    return Interval.around(value(t, at_point), lower, upper)
+
+
+def _rms_standardise(x: Interval, eps: float, dim: int) -> Interval:
+    """Bound ``x / sqrt(mean(x^2) + eps)`` along ``dim``, exactly."""
+    n = x.size(dim)
+    squares = square(aten.square.default, x)
+
+    def value(t: Tensor, others: Tensor) -> Tensor:
+        return t / torch.sqrt(t.square() / n + others / n + eps)
+
+    least, most = _loo(squares.lower, dim), _loo(squares.upper, dim)
+    upper = value(x.upper, torch.where(x.upper >= 0, least, most))
+    lower = value(x.lower, torch.where(x.lower >= 0, most, least))
+    return Interval.around(value(x.point, _loo(squares.point, dim)), lower, upper)
+
+
+def _affine(point: Tensor, z: Interval, weight: Value | None, bias: Value | None, *like: Any) -> Interval:
+    """Scale and shift the gaps around ``point``, the model's own result."""
+    if weight is not None:
+        z = z * weight
+    if bias is not None:
+        z = z + bias
+    return around(point, z.below, z.above, *like)
+
+
+@rule(aten.layer_norm, takes=(0, 2, 3))
+def layer_norm(
+    fn: Any, x: Value, shape: list[int], weight: Value | None = None, bias: Value | None = None,
+    eps: float = 1e-5, *rest: Any,
+) -> Interval:  # fmt: skip
+    """Bound a layer norm."""
+    point = fn(point_of(x), shape, point_of(weight), point_of(bias), eps, *rest)
+    flat = Interval.of(x).map(lambda part: part.flatten(-len(shape)))
+    z = _standardise(flat, eps, -1).map(lambda part: part.reshape(point.shape))
+    return _affine(point, z, weight, bias, x, weight, bias)
+
+
+@rule(aten.native_layer_norm, takes=(0, 2, 3), hidden={1: "is a statistic", 2: "is a statistic"})
+def native_layer_norm(
+    fn: Any, x: Value, shape: list[int], weight: Value | None, bias: Value | None, eps: float
+) -> tuple[Interval, None, None]:
+    """Bound a layer norm that also returns its statistics, which are hidden."""
+    whole = layer_norm(aten.layer_norm.default, x, shape, weight, bias, eps)
+    point = fn(point_of(x), shape, point_of(weight), point_of(bias), eps)[0]
+    return Interval(point, whole.below, whole.above), None, None
+
+
+@rule(aten.rms_norm, takes=(0, 2))
+def rms_norm(fn: Any, x: Value, shape: list[int], weight: Value | None = None, eps: float | None = None) -> Interval:
+    """Bound a root-mean-square norm."""
+    point = fn(point_of(x), shape, point_of(weight), eps)
+    tiny = torch.finfo(point.dtype).eps if eps is None else eps
+    flat = Interval.of(x).map(lambda part: part.flatten(-len(shape)))
+    z = _rms_standardise(flat, tiny, -1).map(lambda part: part.reshape(point.shape))
+    return _affine(point, z, weight, None, x, weight)
+
+
+def _by_channel(value: Value | None, dims: int) -> Value | None:
+    """Give a value per channel the shape that multiplies ``(batch, channel, *signal)``."""
+    if value is None:
+        return None
+    shape = [1, -1] + [1] * (dims - 2)
+    return value.map(lambda part: part.reshape(shape)) if isinstance(value, Interval) else value.reshape(shape)
+
+
+@rule(aten.group_norm, takes=(0, 2, 3))
+def group_norm(
+    fn: Any, x: Value, groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5,
+    *rest: Any,
+) -> Interval:  # fmt: skip
+    """Bound a group norm."""
+    point = fn(point_of(x), groups, point_of(weight), point_of(bias), eps, *rest)
+    flat = Interval.of(x).map(lambda part: part.reshape(part.size(0), groups, -1))
+    z = _standardise(flat, eps, -1).map(lambda part: part.reshape(point.shape))
+    dims = point.dim()
+    return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias)
+
+
+@rule(aten.native_group_norm, takes=(0, 1, 2), hidden={1: "is a statistic", 2: "is a statistic"})
+def native_group_norm(
+    fn: Any, x: Value, weight: Value | None, bias: Value | None, batch: int, channels: int, size: int, groups: int,
+    eps: float,
+) -> tuple[Interval, None, None]:  # fmt: skip
+    """Bound a group norm that also returns its statistics, which are hidden."""
+    whole = group_norm(aten.group_norm.default, x, groups, weight, bias, eps)
+    point = fn(point_of(x), point_of(weight), point_of(bias), batch, channels, size, groups, eps)[0]
+    return Interval(point, whole.below, whole.above), None, None
+
+
+@rule(aten._native_batch_norm_legit.no_stats, takes=(0, 1, 2), hidden={1: "is a statistic", 2: "is a statistic"})
+def batch_statistics(
+    fn: Any, x: Value, weight: Value | None, bias: Value | None, training: bool, momentum: float, eps: float
+) -> tuple[Interval, None, None]:
+    """Bound a norm over all of a channel: instance norm, or batch norm that keeps no statistics."""
+    point = fn(point_of(x), point_of(weight), point_of(bias), training, momentum, eps)[0]
+    swapped = Interval.of(x).map(lambda part: part.transpose(0, 1))
+    flat = swapped.map(lambda part: part.flatten(1))
+    z = _standardise(flat, eps, -1).map(lambda part: part.reshape(swapped.shape).transpose(0, 1))
+    dims = point.dim()
+    return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias), None, None
+
+
+def _fixed_statistics(
+    point: Tensor, x: Value, weight: Value | None, bias: Value | None, mean: Tensor, var: Tensor, eps: float
+) -> Interval:
+    """Bound an affine map per channel."""
+    dims = point.dim()
+    scale, shift = _by_channel(torch.rsqrt(var + eps), dims), _by_channel(mean, dims)
+    z = (Interval.of(x) - shift) * scale  # type: ignore[operator]
+    return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias)
+
+
+@rule(aten._native_batch_norm_legit_no_training, takes=(0, 1, 2), hidden={1: "is a statistic", 2: "is a statistic"})
+def batch_norm(
+    fn: Any, x: Value, weight: Value | None, bias: Value | None, mean: Tensor, var: Tensor, momentum: float, eps: float
+) -> tuple[Interval, None, None]:
+    """Bound a batch norm in eval mode."""
+    point = fn(point_of(x), point_of(weight), point_of(bias), mean, var, momentum, eps)[0]
+    return _fixed_statistics(point, x, weight, bias, mean, var, eps), None, None
+
+
+@rule(aten.var.correction, aten.var.dim, sign="nonnegative")
+def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a variance: its tangent from below, its expansion from above."""
+    point = fn(x.point, dims, *args, **kwargs)
+    axes = tuple(range(x.dim())) if not dims else tuple(d % x.dim() for d in dims)
+    n = 1
+    for axis in axes:
+        n *= x.size(axis)
+    correction = kwargs.get("correction", 1) if "correction" in kwargs or not args else int(bool(args[0]))
+    correction = 1 if correction is None else correction
+    keep = kwargs.get("keepdim", args[1] if len(args) > 1 else False)
+    radius = (x.below + x.above).to(x.dtype) / 2
+    mid = x.point + (x.above - x.below).to(x.dtype) / 2
+    off = mid - mid.mean(axes, keepdim=True)
+    scale = 1.0 / max(n - correction, 0) if n > correction else float("nan")
+    middle = (off**2).sum(axes, keepdim=True)
+    at_point = ((x.point - x.point.mean(axes, keepdim=True)) ** 2).sum(axes, keepdim=True)
+    slope = 2 * (off.abs() * radius).sum(axes, keepdim=True)
+    rise = slope + (radius**2).sum(axes, keepdim=True)
+    bounds = Interval.around(at_point, (middle - slope).clamp(min=0.0), middle + rise)
+    below, above = (gap * scale if keep else (gap * scale).reshape(point.shape) for gap in (bounds.below, bounds.above))
+    return around(point, below, above, x)
+
+
+@rule(aten.linalg_vector_norm, sign="nonnegative")
+def vector_norm(fn: Any, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a norm, non-decreasing in the size of every entry."""
+    size = abs(x)
+    order = args[0] if args else 2
+    point = fn(x.point, *args, **kwargs)
+    ends = fn(size.lower.clamp(min=0.0), *args, **kwargs), fn(size.upper, *args, **kwargs)
+    lower, upper = ends if order >= 0 else ends[::-1]
+    return Interval.around(point, lower, upper, gap_dtype_of(x))
+
+
+@rule(aten._cdist_forward, takes=(0, 1), sign="nonnegative")
+def cdist(fn: Any, x: Value, y: Value, p: float, mode: int | None) -> Interval:
+    """Bound the distances between all rows of ``x`` and of ``y``."""
+    rows = Interval.of(x).map(lambda part: part.unsqueeze(-2))
+    columns = Interval.of(y).map(lambda part: part.unsqueeze(-3))
+    distance = vector_norm(torch.linalg.vector_norm, rows - columns, p, -1)
+    return around(fn(point_of(x), point_of(y), p, mode), distance.below, distance.above, x, y)
+
+
+@rule(aten._pdist_forward, sign="nonnegative")
+def pdist(fn: Any, x: Interval, p: float = 2) -> Interval:
+    """Bound the distances between all pairs of rows."""
+    first, second = torch.triu_indices(x.size(0), x.size(0), 1, device=x.device)
+    distance = vector_norm(torch.linalg.vector_norm, x[first] - x[second], p, -1)
+    return around(fn(x.point, p), distance.below, distance.above, x)

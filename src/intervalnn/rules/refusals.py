@@ -1,0 +1,54 @@
+"""Operations that take no interval, each with its reason."""
+
+from __future__ import annotations
+
+from intervalnn.table import aten, refuse
+
+refuse(
+    aten.eq, aten.ne, aten.lt, aten.le, aten.gt, aten.ge, aten.isnan, aten.isinf, aten.isfinite, aten.any,
+    aten.all, aten.logical_and, aten.logical_or, aten.logical_not, aten.logical_xor, aten.bitwise_and,
+    aten.bitwise_or, aten.bitwise_not, aten.bitwise_xor, aten.equal, aten.isclose, aten.allclose,
+    aten.signbit, aten.isin,
+    why="answers yes or no, and inside an interval the answer may change; "
+    "use torch.where only on values that no interval layer has touched, or clamp, relu and the like",
+)  # fmt: skip
+
+refuse(
+    aten.argmax, aten.argmin, aten.argsort, aten.nonzero, aten.searchsorted, aten.bucketize,
+    aten._unique2, aten.bincount, aten.mode,
+    why="returns indices or counts, and inside an interval they may change; return the scores instead",
+)  # fmt: skip
+
+refuse(
+    aten.item, aten._local_scalar_dense,
+    why="reads a number back into Python, where an interval cannot follow; keep it a tensor",
+)  # fmt: skip
+
+refuse(
+    aten.as_strided, aten.sym_stride, aten.sym_storage_offset,
+    why="depends on how the numbers lie in memory; use reshape, permute or unfold instead",
+)  # fmt: skip
+
+refuse(
+    aten._adaptive_avg_pool2d_backward, aten.avg_pool2d_backward, aten.convolution_backward,
+    aten.embedding_dense_backward, aten.max_pool2d_with_indices_backward, aten.native_group_norm_backward,
+    aten.native_layer_norm_backward,
+    why="is a backward pass; bound the forward pass and differentiate the bounds instead",
+)  # fmt: skip
+
+refuse(
+    aten.rand, aten.rand_like, aten.randn, aten.randn_like, aten.randint, aten.randint_like, aten.randperm,
+    aten.bernoulli, aten.multinomial, aten.normal, aten.normal_functional, aten.uniform, aten.exponential,
+    aten.poisson, aten.native_dropout, aten.alpha_dropout, aten.feature_dropout, aten.rrelu_with_noise,
+    aten.rrelu_with_noise_functional, aten._fused_dropout, aten.fractional_max_pool2d,
+    aten.fractional_max_pool3d,
+    why="draws random numbers, so the model has no single prediction to bound; "
+    "call model.eval(), and pass training=self.training to functional dropout",
+    even_plain=True,
+)  # fmt: skip
+
+refuse(
+    aten._native_batch_norm_legit.default, aten._native_batch_norm_legit_functional,
+    why="is a batch norm in training mode, which changes the model's statistics; call model.eval() first",
+    even_plain=True,
+)  # fmt: skip

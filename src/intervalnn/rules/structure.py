@@ -1,0 +1,266 @@
+"""Operations that move values about, or add them up with weights that are never negative.
+
+They do to the gaps what they do to the point, so that no gap loses a digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from intervalnn.interval import Interval
+from intervalnn.rules.arithmetic import point_of
+from intervalnn.table import aten, plain, rule
+
+Function = Callable[..., Any]
+
+
+@rule(
+    # views and copies
+    aten.view, aten._unsafe_view, aten.reshape, aten._reshape_alias, aten.view_copy, aten.flatten, aten.unflatten,
+    aten.permute, aten.transpose, aten.t, aten.movedim, aten.swapaxes, aten.squeeze, aten.unsqueeze, aten.expand,
+    aten.select, aten.slice, aten.narrow, aten.diagonal, aten.unfold, aten.alias, aten.clone, aten.contiguous,
+    aten.detach, aten.lift_fresh_copy, aten.resolve_conj, aten.resolve_neg, aten.expand_copy,
+    # moves
+    aten.repeat, aten.repeat_interleave.self_int, aten.repeat_interleave.self_Tensor, aten.tile, aten.flip,
+    aten.roll, aten.rot90, aten.index, aten._unsafe_index, aten.index_select, aten.gather, aten.take,
+    aten.take_along_dim, aten.tril, aten.triu, aten.diag_embed, aten.pixel_shuffle, aten.pixel_unshuffle,
+    aten.channel_shuffle, aten.im2col, aten.masked_select, aten.diag, aten.embedding,
+    aten.reflection_pad1d, aten.reflection_pad2d, aten.reflection_pad3d,
+    aten.replication_pad1d, aten.replication_pad2d, aten.replication_pad3d,
+    # sums and means
+    aten.sum, aten.mean, aten.cumsum, aten.trace, aten.col2im,
+    aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d, aten.adaptive_avg_pool1d, aten.adaptive_avg_pool2d,
+    aten.adaptive_avg_pool3d, aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d,
+    aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d, aten._upsample_nearest_exact1d,
+    aten._upsample_nearest_exact2d, aten._upsample_nearest_exact3d, aten.upsample_linear1d,
+    aten.upsample_bilinear2d, aten.upsample_trilinear3d, aten._upsample_bilinear2d_aa,
+    sign="keeps",
+)  # fmt: skip
+def carry(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Do to the gaps what is done to the point."""
+    point = fn(x.point, *args, **kwargs)
+    kwargs.pop("dtype", None)  # the gaps keep theirs
+    return Interval(point, fn(x.below, *args, **kwargs), fn(x.above, *args, **kwargs))
+
+
+@rule(
+    aten.split, aten.split_with_sizes, aten.chunk, aten.tensor_split, aten.unbind, aten.split_copy,
+    aten.split_with_sizes_copy, sign="keeps",
+)  # fmt: skip
+def carry_to_parts(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> list[Interval]:
+    """Cut the gaps as the point is cut."""
+    pieces = (fn(part, *args, **kwargs) for part in (x.point, x.below, x.above))
+    return [Interval(*piece) for piece in zip(*pieces, strict=True)]
+
+
+@rule(aten.cat, aten.stack, sign="keeps")
+def join(fn: Function, tensors: list[Interval | Tensor], *args: Any) -> Interval:
+    """Join the points, and the gaps."""
+    dtype = next(t.gap_dtype for t in tensors if isinstance(t, Interval))
+    parts = zip(*(_parts(t, dtype) for t in tensors), strict=True)
+    return Interval(*(fn(list(part), *args) for part in parts))
+
+
+def _parts(x: Interval | Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    if isinstance(x, Interval):
+        return x.point, x.below, x.above
+    gap = torch.zeros_like(x, dtype=dtype)
+    return x, gap, gap
+
+
+@rule(aten.constant_pad_nd, takes=(0, 2), sign="keeps")
+def constant_pad(fn: Function, x: Interval, padding: list[int], value: float = 0) -> Interval:
+    """Pad the point with the value, and the gaps with nothing."""
+    return Interval(fn(x.point, padding, value), fn(x.below, padding, 0.0), fn(x.above, padding, 0.0))
+
+
+@rule(aten.pad, takes=(0, 3), sign="keeps")
+def pad(fn: Function, x: Interval, padding: list[int], mode: str = "constant", value: float | None = None) -> Interval:
+    """Pad the point, and the gaps with what belongs to it."""
+    gap_value = 0.0 if mode == "constant" else None
+    below, above = (fn(gap, padding, mode, gap_value) for gap in (x.below, x.above))
+    return Interval(fn(x.point, padding, mode, value), below, above)
+
+
+@rule(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, takes=(1, 2), sign="keeps")
+def where(fn: Function, condition: Tensor, x: Any, y: Any) -> Interval:
+    """Choose among the gaps as among the points."""
+    like = x if isinstance(x, Interval) else y
+    (x_below, x_above), (y_below, y_above) = _zero_or_gaps(x, like), _zero_or_gaps(y, like)
+    below, above = torch.where(condition, x_below, y_below), torch.where(condition, x_above, y_above)
+    point = torch.where(condition, point_of(x), point_of(y))
+    return Interval(point, below.expand(point.shape), above.expand(point.shape))
+
+
+def _zero_or_gaps(x: Any, like: Interval) -> tuple[Tensor, Tensor]:
+    if isinstance(x, Interval):
+        return x.below, x.above
+    zero = like.below.new_zeros(())
+    return zero, zero
+
+
+@rule(aten.masked_fill, takes=(0, 2))
+def masked_fill(fn: Function, x: Any, mask: Tensor, value: Any) -> Interval:
+    """Replace the gaps where the point is replaced."""
+    below, above = (
+        torch.where(mask, new, old)
+        for new, old in zip(_gaps_like(value, x, value), _gaps_like(x, x, value), strict=True)
+    )
+    point = fn(point_of(x), mask, point_of(value))
+    return Interval(point, below.expand(point.shape), above.expand(point.shape))
+
+
+def _gaps_like(x: Any, *candidates: Any) -> tuple[Tensor, Tensor]:
+    return _zero_or_gaps(x, next(c for c in candidates if isinstance(c, Interval)))
+
+
+@rule(
+    aten.slice_scatter, aten.select_scatter, aten.diagonal_scatter, aten.as_strided_scatter, aten.copy,
+    takes=(0, 1), sign="keeps",
+)  # fmt: skip
+def write_part(fn: Function, x: Any, source: Any, *args: Any, **kwargs: Any) -> Interval:
+    """Write the gaps of ``source`` over those of ``x``, where its point is written."""
+    return _by_parts(lambda a, b: fn(a, b, *args, **kwargs), x, source)
+
+
+@rule(aten.masked_scatter, takes=(0, 2), sign="keeps")
+def masked_scatter(fn: Function, x: Any, mask: Tensor, source: Any) -> Interval:
+    """Write the gaps of ``source`` over those of ``x``, where the mask says so."""
+    return _by_parts(lambda a, b: fn(a, mask, b), x, source)
+
+
+@rule(aten.index_put, aten._unsafe_index_put, takes=(0, 2), sign="keeps")
+def index_put(fn: Function, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Interval:
+    """Write or add the gaps of ``values`` where their points are written or added."""
+    return _by_parts(lambda a, b: fn(a, indices, b, accumulate), x, values)
+
+
+@rule(aten.scatter.src, aten.scatter_add, aten.index_add, aten.index_copy, takes=(0, 3), sign="keeps")
+def scatter(fn: Function, x: Any, dim: int, index: Tensor, source: Any, **kwargs: Any) -> Interval:
+    """Write or add the gaps of ``source`` where their points are written or added."""
+    if kwargs.get("alpha", 1) < 0:
+        raise NotImplementedError(f"{fn} with a negative alpha; negate the source instead")
+    return _by_parts(lambda a, b: fn(a, dim, index, b, **kwargs), x, source)
+
+
+@rule(aten.scatter.value, aten.index_fill.int_Scalar, takes=(0, 3), sign="keeps")
+def scatter_value(fn: Function, x: Interval, dim: int, index: Tensor, value: float) -> Interval:
+    """Write a number, which has no gaps."""
+    below, above = (fn(gap, dim, index, 0.0) for gap in (x.below, x.above))
+    return Interval(fn(x.point, dim, index, value), below, above)
+
+
+@rule(aten.scatter_reduce.two, takes=(0, 3))
+def scatter_reduce(
+    fn: Function, x: Any, dim: int, index: Tensor, source: Any, reduce: str, *, include_self: bool = True
+) -> Interval:
+    """Reduce the gaps (sum, mean) or the ends (amax, amin)."""
+
+    def call(a: Tensor, b: Tensor) -> Tensor:
+        result: Tensor = fn(a, dim, index, b, reduce, include_self=include_self)
+        return result
+
+    if reduce in ("sum", "mean"):
+        return _by_parts(call, x, source)
+    if reduce == "prod":
+        raise NotImplementedError(f"{fn} with reduce='prod' of intervals; multiply them one by one instead")
+    x, source = Interval.of(x), Interval.of(source)
+    lower, upper = call(x.lower, source.lower), call(x.upper, source.upper)
+    return Interval.around(call(x.point, source.point), lower, upper, x.gap_dtype)
+
+
+def _by_parts(fn: Callable[[Tensor, Tensor], Tensor], x: Any, y: Any) -> Interval:
+    like = x if isinstance(x, Interval) else y
+    parts = zip(_parts(x, like.gap_dtype), _parts(y, like.gap_dtype), strict=True)
+    return Interval(*(fn(a, b) for a, b in parts))
+
+
+@rule(aten.fill.Tensor, aten.fill.Scalar, takes=(0, 1))
+def fill(fn: Function, x: Any, value: Any) -> Any:
+    """Forget ``x`` but for its shape."""
+    if not isinstance(value, Interval):
+        return Interval.of(fn(point_of(x), value))
+    return value.map(lambda part: part.expand(x.shape))
+
+
+@rule(
+    aten._embedding_bag, aten._embedding_bag_forward_only, hidden={1: "is an offset", 2: "is a size", 3: "is an index"}
+)
+def embedding_bag(
+    fn: Function, weight: Interval, indices: Tensor, offsets: Tensor, scale: bool = False, mode: int = 0,
+    sparse: bool = False, sample_weights: Tensor | None = None, *rest: Any,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Add up, average, or take the largest of the rows of a table of intervals."""
+
+    def call(table: Tensor, factors: Tensor | None) -> Any:
+        return fn(table, indices, offsets, scale, mode, sparse, factors, *rest)
+
+    point, *others = call(weight.point, sample_weights)
+    if mode == 2:
+        lower, upper = (call(end, None)[0] for end in (weight.lower, weight.upper))
+        return Interval.around(point, lower, upper, weight.gap_dtype), *others
+    if sample_weights is None:
+        return Interval(point, call(weight.below, None)[0], call(weight.above, None)[0]), *others
+    factors = sample_weights.to(weight.gap_dtype)
+    even = call((weight.above + weight.below) / 2, factors.abs())[0]
+    odd = call((weight.above - weight.below) / 2, factors)[0]
+    return Interval(point, (even - odd).clamp(min=0.0), (even + odd).clamp(min=0.0)), *others
+
+
+@rule(aten.grid_sampler_2d, aten.grid_sampler_3d, aten.grid_sampler, sign="keeps")
+def grid_sampler(
+    fn: Function, x: Interval, grid: Tensor, interpolation: int, padding: int, align_corners: bool
+) -> Interval:
+    """Sample the gaps as the point is sampled, if the kernel is never negative."""
+    if interpolation == 2:
+        raise NotImplementedError(f"{fn} with bicubic interpolation of intervals; use bilinear or nearest")
+    parts = ((part.to(grid.dtype)) for part in (x.point, x.below, x.above))
+    point, below, above = (fn(part, grid, interpolation, padding, align_corners) for part in parts)
+    return Interval(point, below.to(x.gap_dtype), above.to(x.gap_dtype))
+
+
+@rule(aten.upsample_bicubic2d, aten._upsample_bicubic2d_aa)
+def bicubic(fn: Any, x: Interval, size: Any, align_corners: bool, *scales: Any) -> Interval:
+    """Bound a bicubic interpolation, whose kernel is negative in places, by the sizes of its taps."""
+    point = fn(x.point, size, align_corners, *scales)
+    by_axis = scales[0] if scales and isinstance(scales[0], list | tuple) else (*scales, None, None)[:2]
+    taps = [
+        _taps(fn.overloadpacket.default, x, axis, point.size(axis), align_corners, scale)
+        for axis, scale in zip((-2, -1), by_axis or (None, None), strict=True)
+    ]
+    total, difference = (x.above + x.below).to(x.dtype) / 2, (x.above - x.below).to(x.dtype) / 2
+    even = taps[0] @ total @ taps[1].mT
+    odd = fn(difference, size, align_corners, *scales)
+    below, above = ((even - odd).clamp(min=0.0), (even + odd).clamp(min=0.0))
+    return Interval(point, below.to(x.gap_dtype), above.to(x.gap_dtype))
+
+
+def _taps(fn: Any, x: Interval, axis: int, outputs: int, align_corners: bool, scale: float | None) -> Tensor:
+    """Return the sizes of the taps of one axis, ``(outputs, inputs)``, by interpolating unit vectors."""
+    n = x.size(axis)
+    units = torch.eye(n, dtype=x.dtype, device=x.device)[None, :, :, None].expand(1, n, n, 2)
+    taps: Tensor = fn(units, [outputs, 2], align_corners, scale, None)
+    return taps[0, :, :, 0].mT.abs()
+
+
+@rule(aten.cross, aten.linalg_cross, takes=(0, 1))
+def cross(fn: Function, x: Any, y: Any, dim: int = -1) -> Interval:
+    """Bound a cross product, a difference of products of independent components."""
+    point = fn(point_of(x), point_of(y), dim=dim)
+    x, y = Interval.of(x), Interval.of(y)
+    (x1, x2), (y1, y2) = (tuple(v.map(lambda p, s=s: p.roll(s, dim)) for s in (-1, -2)) for v in (x, y))
+    gap = x1 * y2 - x2 * y1
+    return Interval(point, gap.below, gap.above)
+
+
+# What these return does not depend on the values they are given.
+plain(
+    aten.sym_size, aten.sym_numel, aten.arange, aten.empty, aten.empty_like, aten.empty_strided, aten.full,
+    aten.full_like, aten.zeros, aten.zeros_like, aten.ones, aten.ones_like, aten.new_zeros, aten.new_ones,
+    aten.new_full, aten.new_empty, aten.scalar_tensor, aten.linspace, aten.eye, aten.tril_indices,
+    aten.triu_indices,
+)  # fmt: skip

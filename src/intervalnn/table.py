@@ -1,0 +1,161 @@
+"""The table of rules: what each ATen operation does to intervals, or why it refuses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import torch
+from torch._ops import OpOverload, OpOverloadPacket
+
+__all__ = ["MissingRuleError", "Rule", "apply", "lookup", "plain", "refuse", "rule"]
+
+Operation = OpOverloadPacket | OpOverload
+Sign = Literal["unknown", "keeps", "nonnegative"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class MissingRuleError(NotImplementedError):
+    """An operation of the underlying model has no interval rule, or refuses intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one operation treats intervals.
+
+    Attributes:
+        bound: Called as ``bound(fn, *args, **kwargs)`` where at least one argument is an
+            interval; returns the interval of ``fn``. None if the operation refuses intervals.
+        takes: Positions of the arguments that may be intervals.
+        sign: What is known of the result: ``"nonnegative"`` whatever the arguments,
+            ``"keeps"`` if it is non-negative wherever all arguments in ``takes`` are.
+        prepare: Splits the second argument into what the products need. It runs once, and
+            again only when the weights change; ``bound`` then gets its result instead.
+        hidden: Outputs that cannot be intervals, with the reason.
+        refusal: Why intervals are refused, for those that are.
+        even_plain: Refuse the operation even where no interval reaches it.
+        reads_shape_only: The result does not depend on the values of the arguments.
+    """
+
+    bound: Callable[..., Any] | None = None
+    takes: tuple[int, ...] = (0,)
+    sign: Sign = "unknown"
+    prepare: Callable[..., Any] | None = None
+    hidden: Mapping[int, str] = field(default_factory=dict)
+    refusal: str = ""
+    even_plain: bool = False
+    reads_shape_only: bool = False
+
+
+RULES: dict[Operation, Rule] = {}
+
+
+def rule(
+    *operations: Operation,
+    takes: tuple[int, ...] = (0,),
+    sign: Sign = "unknown",
+    prepare: Callable[..., Any] | None = None,
+    hidden: Mapping[int, str] | None = None,
+    replace: bool = False,
+) -> Callable[[Function], Function]:
+    """Register the decorated function as the interval rule of ``operations``.
+
+    Args:
+        operations: ATen or custom operations, ``torch.ops.aten.relu`` for all its overloads
+            or ``torch.ops.aten.relu.default`` for one.
+        takes: Positions of the arguments that may be intervals; an interval elsewhere is
+            refused with an error that says so.
+        sign: ``"nonnegative"`` if the result never is negative, ``"keeps"`` if it is
+            non-negative where the arguments are: later layers then take a cheaper form.
+        prepare: See :class:`Rule`.
+        hidden: Outputs that cannot be intervals (indices, say), with the reason.
+        replace: Replace a rule that is there already, instead of refusing to.
+
+    Example:
+        >>> import intervalnn as inn
+        >>> @inn.rule(torch.ops.aten.logit.default, replace=True)
+        ... def logit(fn, x, eps=None):
+        ...     return inn.Interval.around(fn(x.point, eps), fn(x.lower, eps), fn(x.upper, eps))
+    """
+
+    def register(function: Function) -> Function:
+        entry = Rule(function, takes, sign, prepare, hidden or {})
+        _add(operations, entry, replace)
+        return function
+
+    return register
+
+
+def refuse(*operations: Operation, why: str, even_plain: bool = False) -> None:
+    """Register ``operations`` as ones that take no interval, and say why.
+
+    Args:
+        operations: ATen or custom operations.
+        why: The reason, as the end of a sentence that starts with the operation's name.
+        even_plain: Refuse them in any model, even where no interval reaches them.
+    """
+    _add(operations, Rule(refusal=why, even_plain=even_plain), False)
+
+
+def plain(*operations: Operation) -> None:
+    """Register operations whose result does not depend on their arguments' values."""
+    _add(operations, Rule(reads_shape_only=True), False)
+
+
+def _add(operations: tuple[Operation, ...], entry: Rule, replace: bool) -> None:
+    for operation in operations:
+        if not isinstance(operation, OpOverloadPacket | OpOverload):
+            raise TypeError(
+                f"a rule belongs to an operation such as torch.ops.aten.relu, got {operation!r}; "
+                "wrap a Python function with torch.library.custom_op to make it one"
+            )
+        if operation in RULES and not replace:
+            raise ValueError(f"{operation} has a rule already; pass replace=True to replace it")
+        RULES[operation] = entry
+
+
+def lookup(operation: Any) -> Rule | None:
+    """Return the rule of an overload: its own, else the one of all its overloads."""
+    own = RULES.get(operation)
+    if own is None and isinstance(operation, OpOverload):
+        own = RULES.get(operation.overloadpacket)
+    return own
+
+
+def overloads(operation: Operation) -> list[OpOverload]:
+    """Return all overloads that an entry of the table stands for."""
+    if isinstance(operation, OpOverload):
+        return [operation]
+    return [getattr(operation, name) for name in operation.overloads()]
+
+
+def apply(operation: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Bound one operation, called with intervals, tensors and plain values.
+
+    Example:
+        >>> from intervalnn import Interval
+        >>> x = Interval(torch.tensor([0.5]), torch.tensor([1.0]), torch.tensor([1.0]))
+        >>> apply(torch.ops.aten.relu.default, x).lower
+        tensor([0.])
+    """
+    entry = lookup(operation)
+    if entry is None or entry.bound is None:
+        raise MissingRuleError(why_not(operation, entry))
+    if entry.prepare is not None:
+        args = (args[0], entry.prepare(operation, *args), *args[2:])
+    return entry.bound(operation, *args, **kwargs)
+
+
+def why_not(operation: Any, entry: Rule | None) -> str:
+    """Say why ``operation`` cannot be bounded, and what can be done."""
+    if entry is not None and entry.refusal:
+        return f"{operation} {entry.refusal}"
+    return f"no interval rule for {operation}; add one with intervalnn.rule({_path(operation)})"
+
+
+def _path(operation: Any) -> str:
+    return f"torch.ops.{operation}" if isinstance(operation, OpOverload | OpOverloadPacket) else repr(operation)
+
+
+aten = torch.ops.aten
