@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
+from torch._C import DispatchKey
 from torch.export import Dim
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, GuardOnDataDependentSymNode
@@ -27,6 +28,9 @@ from intervalnn.table import RULES, aten, overloads
 _TORCH = str(Path(torch.__file__).parent)
 # Kept whole although they have no rule, since a rule stands for them after functionalisation.
 _DECOMPOSED_ANYWAY = {aten.as_strided, aten.item, aten.native_dropout, aten.rrelu_with_noise}
+_COPIES = {aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default}
+_READS_LAYOUT = {aten.as_strided.default, aten.sym_stride.int, aten.sym_storage_offset.default}
+_SPELLED_OUT = (aten.softshrink.default, aten.hardshrink.default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +138,17 @@ class _Flat(nn.Module):
         return self.model(*args, **kwargs)
 
 
-def capture(model: nn.Module, call: Call) -> Program:
+def capture(model: nn.Module, call: Call, before: Sequence[Program] = ()) -> Program:
     """Return the program that ``model`` runs for ``call``, which is only looked at, not kept.
+
+    The program holds for any size of the first dimension, the batch, and of those dimensions in
+    which the call differs from the ones before. The others stay as they are: torch reasons about
+    every size that may vary, and for some models takes minutes over it.
+
+    Args:
+        model: The model, in eval mode.
+        call: An example of how it is called.
+        before: Programs of earlier calls, whose sizes were others.
 
     Raises:
         ValueError: If the program depends on values (a branch, a loop), or changes the
@@ -143,19 +156,30 @@ def capture(model: nn.Module, call: Call) -> Program:
     """
     refuse_training(model)
     points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
-    points = [p.detach() for p in points]
     flat = _Flat(model, call)
-    with _quiet(), torch.no_grad(), _without_fast_path():
-        exported = _export(flat, points)
-        exported = exported.run_decompositions(_decompositions())
+    with _quiet(), torch.no_grad(), _without_fast_path(), _whole(), _as_it_was(model):
+        exported = _export(flat, points, before)
     _refuse_side_effects(exported)
     return _program(exported, len(points))
 
 
-def _export(flat: _Flat, points: list[Tensor]) -> torch.export.ExportedProgram:
-    varying = tuple({d: Dim.AUTO if n > 1 else None for d, n in enumerate(p.shape)} for p in points)
-    try:
-        return torch.export.export(flat, tuple(points), dynamic_shapes={"tensors": varying}, strict=False)
+def _export(flat: _Flat, points: list[Tensor], before: Sequence[Program]) -> torch.export.ExportedProgram:
+    def varies(i: int, d: int, n: int) -> bool:
+        return n > 1 and (d == 0 or any(program.sizes[i][d] != n for program in before))
+
+    varying = tuple(
+        {d: Dim.AUTO if varies(i, d, n) else Dim.STATIC for d, n in enumerate(p.shape)} for i, p in enumerate(points)
+    )
+
+    def export(sizes: Any) -> torch.export.ExportedProgram:
+        fresh = tuple(p.detach() for p in points)  # torch marks those it was given as varying
+        program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
+        return program.run_decompositions(_decompositions())  # type: ignore[no-any-return]
+
+    with contextlib.suppress(Exception):
+        return export({"tensors": varying})
+    try:  # with sizes that do not vary: torch has less to reason about, and other sizes are captured anew
+        return export(None)
     except GuardOnDataDependentSymNode as error:
         raise ValueError(
             f"the model branches on the value of a tensor{_user_line(error)}; inside an interval both branches "
@@ -170,10 +194,11 @@ def _export(flat: _Flat, points: list[Tensor]) -> torch.export.ExportedProgram:
 
 
 def _user_line(error: BaseException) -> str:
-    """Say in which line outside of torch, and of this library, the error arose."""
-    own = str(Path(__file__).parent)
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith((_TORCH, own, "<")):
+    """Say in which line of the model, outside of torch, the error arose."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = max((i for i, frame in enumerate(frames) if frame.filename == __file__), default=-1)
+    for frame in reversed(frames[inside + 1 :]):
+        if not frame.filename.startswith((_TORCH, "<")):
             return f' at {frame.filename}:{frame.lineno} ("{frame.line}")'
     return ""
 
@@ -258,8 +283,15 @@ def _outputs(exported: torch.export.ExportedProgram) -> list[int]:
 
 
 def _trimmed(graph: fx.Graph, keep: list[int]) -> fx.Graph:
+    """Drop what the model does not return, and copies: nothing is written to in place any more."""
     output = next(iter(reversed(graph.nodes)))
     output.args = (tuple(output.args[0][i] for i in keep),)
+    reads_layout = any(node.target in _READS_LAYOUT for node in graph.nodes)
+    for node in list(graph.nodes):
+        if node.target is aten._assert_tensor_metadata.default:  # torch's own check of a dtype it has just seen
+            graph.erase_node(node)
+        elif node.target in _COPIES and not node.kwargs and not reads_layout:
+            node.replace_all_uses_with(node.args[0])
     graph.eliminate_dead_code()
     return graph
 
@@ -272,7 +304,8 @@ def where(node: fx.Node) -> str:
     text = f"in module '{module}'" if module else "in the model's forward"
     lines = [line.strip() for line in (node.meta.get("stack_trace") or "").strip().splitlines()]
     frames = [(lines[i], lines[i + 1]) for i in range(len(lines) - 1) if lines[i].startswith("File ")]
-    own = [f for f in frames if _TORCH not in f[0] and "intervalnn/capture.py" not in f[0]] or frames
+    inside = max((i for i, (place, _) in enumerate(frames) if __file__ in place), default=-1)
+    own = [f for f in frames[inside + 1 :] if _TORCH not in f[0] and 'File "<' not in f[0]]
     if own:
         place, code = own[-1]
         file, _, rest = place.removeprefix('File "').partition('", line ')
@@ -283,7 +316,8 @@ def where(node: fx.Node) -> str:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep torch.export's notes about itself from the user, but not the model's own warnings."""
-    loggers = [logging.getLogger(name) for name in ("torch.export", "torch._export", "torch.fx", "torch._dynamo")]
+    names = ("torch.export", "torch._export", "torch.fx", "torch._dynamo", "torch._subclasses")
+    loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
@@ -292,7 +326,7 @@ def _quiet() -> Iterator[None]:
             warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
             warnings.filterwarnings("ignore", module=r"torch\..*")
             warnings.filterwarnings("ignore", module="copyreg")
-            warnings.filterwarnings("ignore", message=".*were assigned during export.*")
+            warnings.filterwarnings("ignore", message=".*assigned during export.*")
             yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):
@@ -308,3 +342,35 @@ def _without_fast_path() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+@contextlib.contextmanager
+def _as_it_was(model: nn.Module) -> Iterator[None]:
+    """Put back what the model's forward sets on itself, such as the last attention map: here it is but a trace."""
+    attributes = [module.__dict__ for module in model.modules()]
+    kept = [value for each in attributes for value in each.values() if type(value) in (dict, list)]
+    before = [(value, value.copy()) for value in [*attributes, *kept]]
+    try:
+        yield
+    finally:
+        for value, copy in before:
+            value.clear()
+            value.extend(copy) if isinstance(value, list) else value.update(copy)
+
+
+@contextlib.contextmanager
+def _whole() -> Iterator[None]:
+    """Keep torch from spelling out, as comparisons, two operations that have a rule.
+
+    It does so under autograd's key, where the table of decompositions is not asked.
+    """
+    kernels = [(op, op.py_kernels.pop(DispatchKey.Autograd, None)) for op in _SPELLED_OUT]
+    for op in _SPELLED_OUT:
+        op._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for op, kernel in kernels:
+            if kernel is not None:
+                op.py_kernels[DispatchKey.Autograd] = kernel
+            op._dispatch_cache.clear()

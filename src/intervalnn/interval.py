@@ -78,8 +78,8 @@ class Interval:
             tensor([3., 3.])
         """
         dtype = gap_dtype or point.dtype
-        below = (point - lower).clamp(min=0.0).to(dtype)
-        above = (upper - point).clamp(min=0.0).to(dtype)
+        below = _reach(point, lower, point - lower).to(dtype)
+        above = _reach(point, upper, upper - point).to(dtype)
         return Interval(point, below, above)
 
     @property
@@ -204,6 +204,11 @@ class Interval:
 
     def __abs__(self) -> Interval:
         return apply(aten.abs.default, self)  # type: ignore[no-any-return]
+
+
+def _reach(point: Tensor, end: Tensor, gap: Tensor) -> Tensor:
+    """Return a gap that is not negative, and zero between two infinities that are the same."""
+    return torch.where((point == end) & point.isinf(), 0.0, gap).clamp(min=0.0)
 
 
 def _flatten_with_keys(x: Interval) -> tuple[list[tuple[pytree.KeyEntry, Any]], None]:

@@ -18,10 +18,10 @@ from torch._ops import OpOverload
 
 from intervalnn.capture import Program, where
 from intervalnn.interval import Interval
-from intervalnn.table import MissingRuleError, Rule, aten, lookup, why_not
+from intervalnn.rules.bilinear import joined
+from intervalnn.table import MissingRuleError, Rule, aten, by_position, lookup, why_not
 
 _VIEWS = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
-_LAYOUT = {aten.as_strided.default, aten.sym_stride.int, aten.sym_storage_offset.default}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ class _Lift:
         self.made: dict[fx.Node, fx.Node] = {}  # a node of the program to its counterpart
         self.handed: dict[fx.Node, fx.Node] = {}  # a node of `prepare` to its placeholder in `run`
         self.prepare, self.run = fx.Graph(), fx.Graph()
-        self.keeps_layout = any(node.target in _LAYOUT for node in program.graph.nodes)
 
     def lifted(self) -> Lifted:
         for node in self.program.graph.nodes:
@@ -149,15 +148,13 @@ class _Lift:
         """An operation that no interval reaches, or that reads nothing but shapes."""
         args, kwargs = self._points(node.args, weight), self._points(dict(node.kwargs), weight)
         fact = Fact(False, weight, self._nonneg(node, entry))
-        if node.target is aten.clone.default and not kwargs and not self.keeps_layout:
-            return args[0], fact  # nothing is written to in place, so a copy is not needed
         target = _VIEWS.get(node.target, node.target)  # type: ignore[call-overload]
         return self._graph(weight).call_function(target, args, kwargs), fact
 
     def _bounded(self, node: fx.Node, entry: Rule | None, weight: bool) -> tuple[fx.Node, Fact]:
         """An operation that an interval reaches."""
         target = _VIEWS.get(node.target, node.target)  # type: ignore[call-overload]
-        args, kwargs = _by_position(node)
+        args, kwargs = by_position(node.target, node.args, node.kwargs)
         if target is aten.mul.Tensor and args[0] is args[1]:
             entry, target, args = lookup(aten.square.default), aten.square.default, args[:1]
         if entry is None or entry.bound is None:
@@ -165,7 +162,8 @@ class _Lift:
         self._check(node, entry, args, kwargs)
         made_args = self._map(args, weight)
         if entry.prepare is not None:
-            made_args = (made_args[0], self._prepared(target, entry, args, weight), *made_args[2:])
+            first = self._parts(args[0], weight) or made_args[0]
+            made_args = (first, self._prepared(target, entry, args, weight), *made_args[2:])
         made = self._graph(weight).call_function(entry.bound, (target, *made_args), self._map(kwargs, weight))
         return made, Fact(True, weight, self._nonneg(node, entry), dict(entry.hidden))
 
@@ -179,11 +177,36 @@ class _Lift:
             "nonneg": self.facts[first].nonneg,
             "exact": self.form.exact,
             "gap_dtype": self.form.gap_dtype,
+            "moving": self._moving(first),
         }
         rest = [None if isinstance(arg, fx.Node) else arg for arg in rest]  # a bias, or sizes that need not be known
         call = (target, None, self._value(second, side), *fx.map_arg(rest, lambda _: 0))
         split = self._graph(side).call_function(entry.prepare, call, form)
         return split if side == weight else self._across(split)
+
+    def _parts(self, node: fx.Node, weight: bool) -> fx.Node | None:
+        """The parts of a joined value, where a product can use that some of them are points."""
+        moving = self._moving(node)
+        if moving is None:
+            return None
+        return self._graph(weight).call_function(joined, (self._map(node.args[0], weight), moving[0]))
+
+    def _moving(self, node: fx.Node) -> tuple[int, int, int] | None:
+        """Of a joined value, along which dimension and from where to where it may have gaps."""
+        if node.target is not aten.cat.default or not self.facts[node].interval:
+            return None
+        parts: list[fx.Node] = node.args[0]  # type: ignore[assignment]
+        shape = node.meta["val"].shape
+        axis: Any = node.args[1] if len(node.args) > 1 else 0
+        dim = axis % len(shape)
+        sizes = [part.meta["val"].shape[dim] for part in parts]
+        if not all(isinstance(size, int) for size in sizes):
+            return None
+        ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+        moves = [i for i, part in enumerate(parts) if self.facts[part].interval]
+        if len(moves) == len(parts):
+            return None
+        return dim - len(shape), ends[moves[0]] - sizes[moves[0]], ends[moves[-1]]
 
     def _check(self, node: fx.Node, entry: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Refuse intervals where the rule takes none."""
@@ -245,29 +268,13 @@ def _refuse_random(node: fx.Node, entry: Rule | None) -> None:
     if entry is not None and entry.even_plain:
         raise MissingRuleError(f"{why_not(node.target, entry)} ({where(node)})")
     if isinstance(node.target, OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
-        args, _ = _by_position(node)
+        args, _ = by_position(node.target, node.args, node.kwargs)
         attention = node.target is aten.scaled_dot_product_attention.default
         if not attention or (len(args) > 4 and args[4] != 0.0):
             raise MissingRuleError(
                 f"{node.target} draws random numbers, so the model has no single prediction to bound; "
                 f"call model.eval() ({where(node)})"
             )
-
-
-def _by_position(node: fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments with every one by position that may be."""
-    args, kwargs = list(node.args), dict(node.kwargs)
-    if isinstance(node.target, OpOverload):
-        missing: list[Any] = []
-        for argument in node.target._schema.arguments[len(args) :]:
-            if argument.kwarg_only:
-                break
-            if argument.name in kwargs:
-                args += [*missing, kwargs.pop(argument.name)]
-                missing = []
-            else:
-                missing.append(argument.default_value)
-    return tuple(args), kwargs
 
 
 def _point(x: Any) -> Any:
@@ -278,7 +285,9 @@ def finish(x: Any) -> Any:
     """Make an output an interval, and a gap that is not a number an infinite one."""
     if isinstance(x, Tensor):
         return Interval.of(x) if x.is_floating_point() or x.is_complex() else x
-    if not isinstance(x, Interval) or x.dtype.is_complex:
+    if not isinstance(x, Interval):
         return x
+    if x.dtype.is_complex:
+        return finish(x.map(torch.view_as_real)).map(torch.view_as_complex)
     below, above = (torch.where(gap.isnan(), torch.inf, gap) for gap in (x.below, x.above))
     return Interval(x.point, below, above)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,45 +12,53 @@ import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from intervalnn.capture import Call, Program, capture, refuse_training
+from intervalnn.explanation import Explanation
+from intervalnn.gaps import Gaps, Kind
+from intervalnn.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
+from intervalnn.layers import Layers, chosen, did_you_mean, last, tied
 from intervalnn.lift import Form, Lifted, lift
 from intervalnn.prediction import Prediction
-from intervalnn.table import lookup
 
 __all__ = ["IntervalNetwork"]
 
-Layers = str | int | Iterable[str] | Callable[[str, nn.Module], bool]
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A tensor of the underlying model that a program reads, and its gaps."""
+
+    owner: Any
+    name: str
+    gaps: Gaps | None
+    constant: Tensor | None
+
+    def read(self) -> Tensor:
+        """Return the tensor as the model has it now, or a constant of the program."""
+        value = getattr(self.owner, self.name, None)
+        value = value if isinstance(value, Tensor) else self.constant
+        assert value is not None
+        return value.detach()
 
 
-class Gaps(nn.Module):
-    """The two gaps around one parameter of the underlying model."""
+@dataclass(slots=True)
+class Plan:
+    """A program, its form over intervals, and what was prepared for it of the weights.
 
-    def __init__(self, around: Tensor) -> None:
-        super().__init__()
-        self.below = nn.Parameter(torch.zeros_like(around, memory_format=torch.preserve_format))
-        self.above = nn.Parameter(torch.zeros_like(around, memory_format=torch.preserve_format))
-
-    def interval(self, point: Tensor, dtype: torch.dtype | None) -> Interval:
-        """Return the interval around ``point``; a negative gap counts as none."""
-        below, above = (_NonNegative.apply(gap).to(dtype or point.dtype) for gap in (self.below, self.above))  # type: ignore[no-untyped-call]
-        return Interval(point, below, above)
-
-
-class _NonNegative(torch.autograd.Function):
-    """Cut at zero, but let a gap that an optimiser has pushed below zero come back.
-
-    The gradient of a plain cut is zero there, and the gap would never move again.
+    Attributes:
+        program: What the model computes.
+        lifted: The same over intervals.
+        weights: What it reads of the model.
+        state: Addresses and versions of all that ``prepared`` was made from.
+        prepared: What the second graph takes from the first.
+        parts: The tensors themselves.
     """
 
-    @staticmethod
-    def forward(ctx: Any, gap: Tensor) -> Tensor:
-        ctx.save_for_backward(gap)
-        return gap.clamp(min=0.0)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (gap,) = ctx.saved_tensors
-        return torch.where((gap >= 0) | (grad < 0), grad, torch.zeros_like(grad))
+    program: Program
+    lifted: Lifted
+    weights: list[Weight]
+    state: Any = None
+    prepared: Any = None
+    parts: Any = None
 
 
 class IntervalNetwork(nn.Module):
@@ -65,6 +74,9 @@ class IntervalNetwork(nn.Module):
             last so many weight layers (linear, convolution, embedding) in the order in which
             they first run; names of modules or parameters; or a predicate, called with the
             name and the module of each layer.
+        kind: What has a gap of its own: every ``"weight"`` (the paper), every output
+            ``"channel"`` or every ``"layer"``; the last two are relative to the weights.
+        cap: The largest gap, as a multiple of the parameter's root mean square.
         exact: Take the exact form of the linear rules: bounds tighter by gap times width,
             for half as many products again. See :mod:`intervalnn.rules.bilinear`.
         gap_dtype: Data type in which gaps are propagated; by default the model's own.
@@ -79,7 +91,14 @@ class IntervalNetwork(nn.Module):
     """
 
     def __init__(
-        self, model: nn.Module, layers: Layers = "all", *, exact: bool = False, gap_dtype: torch.dtype | None = None
+        self,
+        model: nn.Module,
+        layers: Layers = "all",
+        *,
+        kind: Kind = "weight",
+        cap: float | None = None,
+        exact: bool = False,
+        gap_dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(model, nn.Module):
@@ -89,21 +108,29 @@ class IntervalNetwork(nn.Module):
         self._model = (model,)  # in a tuple, so that it is no submodule and its parameters are not ours
         self.layers = layers
         self.form = Form(exact, gap_dtype)
+        self.kind, self.cap = kind, cap
         self.gaps = nn.Module()
+        # What predict does to the bounds, first the one, then the other; a call returns them as they are.
+        self.offsets: Callable[[Prediction], Prediction] | None = None
+        self.calibration: Callable[[Prediction], Prediction] | None = None
         self._names: list[str] | None = None
-        self._programs: dict[Any, list[Program]] = {}
-        self._lifted: dict[Any, Lifted] = {}
-        self._prepared: dict[int, tuple[Any, Any]] = {}
+        self._plans: dict[Any, list[Plan]] = {}  # by all but the sizes of the inputs
+        self._known: dict[Any, Plan] = {}  # by the sizes too
         self._run: Callable[[Lifted], Callable[..., Any]] = _plain_run
-        self._own = _tied(model)
+        self._own = tied(model)
         _refuse_not_finite(model)
         if not isinstance(layers, int) or isinstance(layers, bool):
-            self._choose(_chosen(model, layers))
+            self._choose(chosen(model, layers))
 
     @property
     def model(self) -> nn.Module:
         """The underlying model."""
         return self._model[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the underlying model."""
+        return next(self.model.parameters()).device
 
     # --- the gaps ---
 
@@ -117,7 +144,7 @@ class IntervalNetwork(nn.Module):
                 if not hasattr(parent, step):
                     parent.add_module(step, nn.Module())
                 parent = getattr(parent, step)
-            parent.add_module(last, Gaps(self.model.get_parameter(name)))
+            parent.add_module(last, Gaps(self.model.get_parameter(name), self.kind, self.cap))
 
     def _gaps_of(self, name: str) -> Gaps:
         gaps = self.gaps.get_submodule(self._own[name])
@@ -141,10 +168,10 @@ class IntervalNetwork(nn.Module):
 
     def weight_intervals(self) -> dict[str, Interval]:
         """Return the interval of every parameter of the underlying model, without gaps where it is a point."""
-        chosen, result = set(self.names), {}
+        names, result = set(self.names), {}
         for name, own in self._own.items():
             point = self.model.get_parameter(name).detach()
-            has_gaps = own in chosen
+            has_gaps = own in names
             result[name] = self._gaps_of(own).interval(point, None) if has_gaps else Interval.of(point)
         return result
 
@@ -158,15 +185,18 @@ class IntervalNetwork(nn.Module):
             above: How far it reaches above.
         """
         if name not in self._own:
-            raise KeyError(f"the model has no parameter '{name}'{_did_you_mean(name, self._own)}")
+            raise KeyError(f"the model has no parameter '{name}'{did_you_mean(name, self._own)}")
         if self._own[name] not in self.names:
             raise ValueError(
                 f"'{name}' is a point: it is not among the interval layers ({', '.join(self.names) or 'none'}); "
                 "choose it with the argument layers"
             )
         gaps = self._gaps_of(name)
+        if gaps.relative:
+            raise ValueError(f"'{name}' has one gap per {self.kind}, relative to its weights; set net.gaps directly")
         for gap, value in ((gaps.below, below), (gaps.above, above)):
-            new = torch.as_tensor(value, dtype=gap.dtype, device=gap.device)
+            new = torch.as_tensor(value, device=gap.device)
+            new = (torch.view_as_real(new) if new.is_complex() else new).to(gap.dtype)
             if new.dim() > 0 and new.shape != gap.shape:
                 raise ValueError(
                     f"gaps of '{name}' must have shape {tuple(gap.shape)}, or be a number, got {tuple(new.shape)}"
@@ -175,7 +205,63 @@ class IntervalNetwork(nn.Module):
                 raise ValueError(
                     f"gaps of '{name}' must be finite and not negative, got {float(new.min())} at the least"
                 )
-            gap.copy_(new.expand(gap.shape))
+            gap.copy_(new / gaps.scale if bool(gaps.scale > 0) else new)
+
+    def sensitivities(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Return for each parameter with gaps how much wider the bounds get per unit of all its gaps.
+
+        This is the mean width of the output that a tiny gap on both sides of every entry gives,
+        over that gap, with all other gaps closed: one backward pass from zero gaps gives them all,
+        since the derivative there has no cancellation.
+        """
+        with torch.enable_grad(), self._closed() as gaps:
+            bounds = self(*args, **kwargs)
+            found = [x for x in pytree.tree_leaves(bounds, is_leaf=_is_interval) if _is_interval(x)]
+            width = torch.stack([_real(x.width).float().mean() for x in found]).mean()
+            ends = [end for gap in gaps for end in (gap.below, gap.above)]
+            slopes = torch.autograd.grad(width, ends, allow_unused=True) if width.requires_grad else [None] * len(ends)
+        totals = [0.0 if slope is None else float(slope.double().sum()) for slope in slopes]
+        return {name: totals[2 * i] + totals[2 * i + 1] for i, name in enumerate(self.names)}
+
+    @contextlib.contextmanager
+    def _closed(self) -> Iterator[list[Gaps]]:
+        """Close all gaps for a while, with a scale of one, and have them ask for gradients."""
+        gaps = [self._gaps_of(name) for name in self.names]
+        tensors = [tensor for gap in gaps for tensor in (gap.below, gap.above, gap.scale)]
+        saved = [(tensor, tensor.detach().clone(), tensor.requires_grad) for tensor in tensors]
+        with torch.no_grad():
+            for gap in gaps:
+                gap.below.zero_().requires_grad_()
+                gap.above.zero_().requires_grad_()
+                gap.scale.fill_(1.0)
+        try:
+            yield gaps
+        finally:
+            with torch.no_grad():
+                for tensor, value, asked in saved:
+                    tensor.copy_(value).requires_grad_(asked)
+
+    def balance(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Scale what is trained of each parameter by one over its sensitivity, on a batch of inputs.
+
+        A step of training then moves the output by the same amount whichever layer it is in;
+        without it, gaps of early layers explode. The gaps themselves stay as they are.
+        """
+        found = self.sensitivities(*args, **kwargs)
+        for name, sensitivity in found.items():
+            gaps = self._gaps_of(name)
+            gaps.rescale(gaps.scale.new_tensor(1 / sensitivity if sensitivity > 0 else 0.0))
+        return found
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return, layer by layer, sensitivity, gap and share in the width of the output, for some inputs."""
+        intervals = self.weight_intervals()
+        return Explanation.of(
+            {
+                name: (s, float(_real(intervals[name].width).mean()) / 2)
+                for name, s in self.sensitivities(*args, **kwargs).items()
+            }
+        )
 
     # --- the forward pass ---
 
@@ -186,13 +272,11 @@ class IntervalNetwork(nn.Module):
         model returns, with an interval for each tensor. Integers stay as they are.
         """
         call = Call.of(args, kwargs)
-        program, lifted = self._lookup(call)
-        if not torch.compiler.is_compiling():
-            refuse_training(self.model)
-        prepared = self._weights(program, lifted)
+        plan = self._lookup(call)
+        prepared = self._weights(plan)
         inputs = (_with_gap_dtype(t, self.form.gap_dtype) for t in call.tensors)
-        outputs = self._run(lifted)(*prepared, *inputs)
-        return pytree.tree_unflatten(outputs, program.out_spec)
+        outputs = self._run(plan.lifted)(*prepared, *inputs)
+        return pytree.tree_unflatten(outputs, plan.program.out_spec)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
         """Return point, bounds, score and direction, without gradients.
@@ -211,11 +295,25 @@ class IntervalNetwork(nn.Module):
                 bounds = self(*args, **kwargs)
             else:
                 bounds = _joined([self(*a, **k) for a, k in _batches(Call.of(args, kwargs), batch_size)])
-        return pytree.tree_map(
-            lambda x: Prediction.of(x) if isinstance(x, Interval) else x,
-            bounds,
-            is_leaf=lambda x: isinstance(x, Interval),
-        )
+        return pytree.tree_map(self._prediction, bounds, is_leaf=_is_interval)
+
+    def _prediction(self, bounds: Any) -> Any:
+        if not isinstance(bounds, Interval):
+            return bounds
+        prediction = Prediction.of(bounds)
+        for change in (self.offsets, self.calibration):
+            prediction = prediction if change is None else change(prediction)
+        return prediction
+
+    def solve_offsets(self, loader: Iterable[Any], *, beta: float) -> Offsets:
+        """Move the bounds of :meth:`predict` by the offsets that make the paper's coverage bound hold (App. A).
+
+        See :func:`intervalnn.guarantee.solve_offsets`. A calibration is dropped, since it was
+        made for other bounds.
+        """
+        offsets = solve_offsets(self, loader, beta=beta)
+        self.offsets, self.calibration = offsets, None
+        return offsets
 
     def compile(self, **options: Any) -> None:
         """Compile the interval forward with ``torch.compile(**options)``; splitting the weights stays outside."""
@@ -228,66 +326,69 @@ class IntervalNetwork(nn.Module):
 
         self._run = run
 
-    def _lookup(self, call: Call) -> tuple[Program, Lifted]:
-        """Return the program for a call, captured if need be, and its form over intervals."""
-        tensors = call.tensors
-        programs = self._programs.setdefault(call.key, [])
-        index = next((i for i, known in enumerate(programs) if known.fits(tensors)), None)
-        if index is None:
-            index = self._capture(call, programs)
-        key = (call.key, index, tuple(self.names))
-        if key not in self._lifted:
-            self._lifted[key] = self._lift(programs[index], tensors)
-        return programs[index], self._lifted[key]
-
     @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def _capture(self, call: Call, programs: list[Program]) -> int:
+    def _lookup(self, call: Call) -> Plan:
+        """Return the program for a call, captured if need be, in its form over intervals."""
+        refuse_training(self.model)
+        tensors, key = call.tensors, call.key
+        sizes = (key, *(tensor.shape for tensor in tensors))
+        if sizes not in self._known:
+            plans = self._plans.setdefault(key, [])
+            plan = next((known for known in plans if known.program.fits(tensors)), None)
+            if plan is None:
+                plan = self._lift(self._capture(call, [known.program for known in plans]), tensors)
+                plans.append(plan)
+            self._known[sizes] = plan
+        return self._known[sizes]
+
+    def _capture(self, call: Call, before: list[Program]) -> Program:
         if not call.tensors:
             raise ValueError("the call has no tensor among its arguments, so there is nothing to bound")
-        program = capture(self.model, call)
+        program = capture(self.model, call, before)
         if self._names is None:
             assert isinstance(self.layers, int)
-            self._choose(_last(self.layers, program, self._own))
-        programs.append(program)
-        return len(programs) - 1
+            self._choose(last(self.layers, program, self._own))
+        return program
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def _lift(self, program: Program, tensors: list[Tensor | Interval]) -> Lifted:
-        chosen = set(self.names)
+    def _lift(self, program: Program, tensors: list[Tensor | Interval]) -> Plan:
+        names = set(self.names)
         intervals = {
             name
             for name, source in program.sources.items()
-            if (source.kind == "parameter" and self._own[source.name] in chosen)
+            if (source.kind == "parameter" and self._own[source.name] in names)
             or (source.kind == "input" and isinstance(tensors[source.index], Interval))
         }
-        return lift(program, intervals, self.form)
+        lifted = lift(program, intervals, self.form)
+        return Plan(program, lifted, [self._weight(name, program, intervals) for name in lifted.weights])
 
-    def _weights(self, program: Program, lifted: Lifted) -> Any:
+    def _weight(self, name: str, program: Program, intervals: set[str]) -> Weight:
+        full = program.sources[name].name
+        path, _, leaf = full.rpartition(".")
+        owner: Any = self.model
+        for step in path.split(".") if path else ():
+            owner = getattr(owner, step, None)
+        gaps = self._gaps_of(full) if name in intervals else None
+        return Weight(owner, leaf, gaps, program.constants.get(full))
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def _weights(self, plan: Plan) -> Any:
         """Return what the forward pass needs of the weights, from the cache where none has changed."""
-        chosen = set(self.names)
-        values: list[Any] = []
-        parts: list[Tensor] = []
-        for name in lifted.weights:
-            source = program.sources[name]
-            point = _read(self.model, source.name, program.constants).detach()
-            parts.append(point)
-            if source.kind == "parameter" and self._own[source.name] in chosen:
-                gaps = self._gaps_of(source.name)
-                parts += [gaps.below, gaps.above]
-                values.append(gaps.interval(point, self.form.gap_dtype))
-            else:
-                values.append(point)
-        training = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
-        if training or torch.compiler.is_compiling():
-            return lifted.prepare(*values)
-        return self._cached(lifted, values, parts)
-
-    def _cached(self, lifted: Lifted, values: list[Any], parts: list[Tensor]) -> Any:
-        state = tuple((part.data_ptr(), part._version) for part in parts if not part.is_inference())
-        known = self._prepared.get(id(lifted))
-        if known is None or known[0] != state:
-            self._prepared[id(lifted)] = known = (state, lifted.prepare(*values))
-        return known[1]
+        points = [weight.read() for weight in plan.weights]
+        gaps = [gap for weight in plan.weights if weight.gaps for gap in (weight.gaps.below, weight.gaps.above)]
+        training = torch.is_grad_enabled() and any(gap.requires_grad for gap in gaps)
+        parts = points + gaps
+        state = None if training else tuple((p.data_ptr(), p._version) for p in parts if not p.is_inference())
+        if training or plan.state != state:
+            dtype = self.form.gap_dtype
+            values = (
+                weight.gaps.interval(point, dtype) if weight.gaps else point
+                for weight, point in zip(plan.weights, points, strict=True)
+            )
+            prepared = plan.lifted.prepare(*values)
+            if training:
+                return prepared
+            plan.state, plan.prepared, plan.parts = state, prepared, parts  # kept, so that no address recurs
+        return plan.prepared
 
     def refresh(self) -> None:
         """Forget what was captured and prepared: for changes to the model that torch does not count.
@@ -295,29 +396,28 @@ class IntervalNetwork(nn.Module):
         Parameters, buffers and gaps may change freely. Call this after changing the model's
         Python side (an attribute that its forward reads), or numbers behind ``.data``.
         """
-        self._programs.clear()
-        self._lifted.clear()
-        self._prepared.clear()
+        self._plans.clear()
+        self._known.clear()
 
     # --- torch's own bookkeeping ---
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> IntervalNetwork:
         """Move the underlying model along, as a module that holds another does; never convert it."""
-        probe = fn(torch.zeros(1, dtype=torch.float32))
-        if probe.dtype != torch.float32:
-            raise TypeError(
-                f"an interval network follows the dtype of its model; call model.to({probe.dtype}) and wrap it anew, "
-                "or set gap_dtype for the gaps alone"
-            )
+        for dtype in {parameter.dtype for parameter in self.model.parameters()}:
+            new = fn(torch.zeros(1, dtype=dtype)).dtype
+            if new != dtype:
+                raise TypeError(
+                    f"an interval network follows the dtype of its model; call model.to({new}) and wrap it anew, "
+                    "or set gap_dtype for the gaps alone"
+                )
         self.model._apply(fn, recurse)
-        self._prepared.clear()
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a call makes anew."""
         state = self.__dict__.copy()
-        state.update(_programs={}, _lifted={}, _prepared={}, _run=_plain_run)
+        state.update(_plans={}, _known={}, _run=_plain_run)
         return state
 
     def extra_repr(self) -> str:
@@ -325,18 +425,16 @@ class IntervalNetwork(nn.Module):
         return f"{type(self.model).__name__}, layers={self.layers!r}"
 
 
+def _is_interval(x: Any) -> bool:
+    return isinstance(x, Interval)
+
+
+def _real(width: Tensor) -> Tensor:
+    return torch.view_as_real(width) if width.is_complex() else width
+
+
 def _plain_run(lifted: Lifted) -> Callable[..., Any]:
     return lifted.run
-
-
-def _tied(model: nn.Module) -> dict[str, str]:
-    """Return for each parameter its name, or the first name of the one it is tied to."""
-    first: dict[int, str] = {}
-    return {
-        name: first.setdefault(id(parameter), name)
-        for name, parameter in model.named_parameters(remove_duplicate=False)
-        if parameter.is_floating_point()
-    }
 
 
 def _refuse_not_finite(model: nn.Module) -> None:
@@ -345,87 +443,10 @@ def _refuse_not_finite(model: nn.Module) -> None:
             raise ValueError(f"parameter '{name}' has entries that are NaN or infinite; no interval is around them")
 
 
-def _read(model: nn.Module, name: str, constants: Mapping[str, Tensor]) -> Tensor:
-    """Return a parameter, a buffer or another tensor of the model as it is now."""
-    value: Any = model
-    for step in name.split("."):
-        value = getattr(value, step, None)
-    if isinstance(value, Tensor):
-        return value
-    return constants[name]
-
-
 def _with_gap_dtype(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor | Interval:
     if dtype is None or not isinstance(x, Interval):
         return x
     return Interval(x.point, x.below.to(dtype), x.above.to(dtype))
-
-
-# --- which layers ---
-
-
-def _layer(name: str) -> str:
-    """Return the name of the layer that a parameter belongs to."""
-    return name.rpartition(".")[0].partition("parametrizations")[0].rstrip(".")
-
-
-def _chosen(model: nn.Module, layers: Layers) -> list[str]:
-    """Return the parameters that ``layers``, anything but a number, stands for."""
-    names = list(_tied(model))
-    if isinstance(layers, str):
-        if layers != "all":
-            raise ValueError(
-                f"layers must be 'all', a number, names or a predicate, got {layers!r}; for one name: [{layers!r}]"
-            )
-        return names
-    if callable(layers):
-        return [name for name in names if layers(_layer(name), model.get_submodule(_layer(name)))]
-    if isinstance(layers, int):
-        raise TypeError(f"layers must be 'all', a number, names or a predicate, got {layers!r}")
-    chosen: list[str] = []
-    for wanted in layers:
-        found = [name for name in names if name == wanted or name.startswith(wanted + ".")]
-        if not found:
-            raise ValueError(f"the model has no layer or parameter '{wanted}'{_did_you_mean(wanted, _known(names))}")
-        chosen += found
-    return chosen
-
-
-def _known(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(part for name in names for part in (_layer(name), name) if part))
-
-
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=3) or known[:8]
-    return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else "; it has no parameters at all"
-
-
-def _last(count: int, program: Program, own: Mapping[str, str]) -> list[str]:
-    """Return the parameters of the last ``count`` weight layers, by when they first run."""
-    order = list(dict.fromkeys(_layer(name) for name in _weights_in_order(program)))
-    if not 0 < count <= len(order):
-        raise ValueError(f"layers must be between 1 and {len(order)}, the number of weight layers, got {count}")
-    last = set(order[-count:])
-    return [name for name in own if _layer(name) in last]
-
-
-def _weights_in_order(program: Program) -> Iterator[str]:
-    """Yield the parameters that products and look-ups multiply or index, in the order in which they run."""
-    from_weights: dict[Any, list[str]] = {}
-    for node in program.graph.nodes:
-        if node.op == "placeholder":
-            source = program.sources[node.name]
-            if source.kind != "input":
-                from_weights[node] = [source.name] if source.kind == "parameter" else []
-        elif node.op == "call_function":
-            parents = node.all_input_nodes
-            if parents and all(p in from_weights for p in parents):
-                from_weights[node] = [name for p in parents for name in from_weights[p]]
-                continue
-            entry = lookup(node.target)
-            if (entry is not None and entry.prepare is not None) or "embedding" in str(node.target):
-                yield from (name for p in parents for name in from_weights.get(p, []))
 
 
 # --- batches ---
@@ -445,11 +466,7 @@ def _batches(call: Call, size: int) -> Iterator[tuple[tuple[Any, ...], dict[str,
 
 def _joined(parts: list[Any]) -> Any:
     """Join the outputs of several batches along their first dimension."""
-
-    def is_leaf(x: Any) -> bool:
-        return isinstance(x, Interval)
-
-    flat = [pytree.tree_flatten(part, is_leaf=is_leaf) for part in parts]
+    flat = [pytree.tree_flatten(part, is_leaf=_is_interval) for part in parts]
     spec = flat[0][1]
     joined = [_cat(column) for column in zip(*(leaves for leaves, _ in flat), strict=True)]
     return pytree.tree_unflatten(joined, spec)

@@ -142,15 +142,35 @@ def apply(operation: OpOverload, *args: Any, **kwargs: Any) -> Any:
     entry = lookup(operation)
     if entry is None or entry.bound is None:
         raise MissingRuleError(why_not(operation, entry))
+    args, kwargs = by_position(operation, args, kwargs)
     if entry.prepare is not None:
         args = (args[0], entry.prepare(operation, *args), *args[2:])
     return entry.bound(operation, *args, **kwargs)
+
+
+def by_position(
+    operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call with every one by position that may be."""
+    placed, named = list(args), dict(kwargs)
+    missing: list[Any] = []
+    for argument in operation._schema.arguments[len(placed) :] if isinstance(operation, OpOverload) else ():
+        if argument.kwarg_only:
+            break
+        if argument.name in named:
+            placed += [*missing, named.pop(argument.name)]
+            missing = []
+        else:
+            missing.append(argument.default_value)
+    return tuple(placed), named
 
 
 def why_not(operation: Any, entry: Rule | None) -> str:
     """Say why ``operation`` cannot be bounded, and what can be done."""
     if entry is not None and entry.refusal:
         return f"{operation} {entry.refusal}"
+    if entry is not None and entry.reads_shape_only:
+        return f"{operation} returns no interval: it reads nothing but the shape of its arguments"
     return f"no interval rule for {operation}; add one with intervalnn.rule({_path(operation)})"
 
 

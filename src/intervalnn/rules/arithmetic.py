@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import torch
@@ -32,11 +34,57 @@ def around(point: Tensor, below: Tensor, above: Tensor, *like: Any) -> Interval:
     return Interval(point, below.to(dtype).expand(point.shape), above.to(dtype).expand(point.shape))
 
 
+def most(first: Tensor, *others: Tensor) -> Tensor:
+    """Return the largest; where some are equal, the gradient goes to the first.
+
+    At zero gaps all candidates are equal, and ``torch.maximum`` would share the gradient out
+    among them. Put the one first that will be the largest as the gaps grow.
+    """
+    for other in others:
+        first = torch.where((other > first) | other.isnan(), other, first)
+    return first
+
+
+def least(first: Tensor, *others: Tensor) -> Tensor:
+    """Return the smallest; where some are equal, the gradient goes to the first."""
+    for other in others:
+        first = torch.where((other < first) | other.isnan(), other, first)
+    return first
+
+
+def still(x: Interval, bounds: Interval) -> Interval:
+    """Leave no gaps where ``x`` has none, for a function of each entry alone; gradients stay as they are.
+
+    A kernel may round the ends and the point differently, by how they lie in memory.
+    """
+    none = x.width == 0
+    gaps = (gap - torch.where(none, gap.detach(), 0.0) for gap in (bounds.below, bounds.above))
+    return Interval(bounds.point, *gaps)
+
+
+def corners(fn: Any, args: list[tuple[Any, ...]], rises: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the least and the largest value of ``fn`` at the corners of its arguments.
+
+    Args:
+        fn: A function of one value from each of ``args``.
+        args: The lower and the upper end of each argument, or its one value.
+        rises: Whether ``fn`` rises with each argument, around the point.
+    """
+
+    def along(upward: bool) -> Tensor:
+        pairs = zip(args, rises, strict=True)
+        result: Tensor = fn(*(torch.where(r == upward, e[1], e[0]) if len(e) > 1 else e[0] for e, r in pairs))
+        return result
+
+    values = [fn(*corner) for corner in itertools.product(*args)]
+    return least(along(False), *values), most(along(True), *values)
+
+
 def _gaps(x: Any) -> tuple[Any, Any]:
     return (x.below, x.above) if isinstance(x, Interval) else (0.0, 0.0)
 
 
-@rule(aten.add, takes=(0, 1), sign="keeps")
+@rule(aten.add, takes=(0, 1, 2), sign="keeps")  # the third is alpha, where it has a position
 def add(fn: Any, x: Operand, y: Operand, alpha: float = 1) -> Interval:
     """Add the gaps; those of ``y`` change places if ``alpha`` is negative."""
     point = point_of(x) + point_of(y) if alpha == 1 else torch.add(point_of(x), point_of(y), alpha=alpha)
@@ -80,24 +128,16 @@ def mul(fn: Any, x: Operand, y: Operand) -> Interval:
     assert isinstance(x, Interval)
     if not isinstance(y, Interval):
         return _scale(x, y, point)
-    steps = [
-        x.point * dy + y.point * dx + dx * dy
-        for dx in (-x.below.to(x.dtype), x.above)
-        for dy in (-y.below.to(y.dtype), y.above)
-    ]
-    return _from_steps(point, steps, x)
+    below, above = corners(
+        lambda dx, dy: x.point * dy + y.point * dx + dx * dy,
+        [(-v.below.to(point.dtype), v.above.to(point.dtype)) for v in (x, y)],
+        [y.point >= 0, x.point >= 0],
+    )
+    return around(point, (-below).clamp(min=0.0), above.clamp(min=0.0), x, y)
 
 
 def _any_interval(*values: Any) -> bool:
     return any(isinstance(v, Interval) for v in values)
-
-
-def _from_steps(point: Tensor, steps: list[Tensor], *like: Any) -> Interval:
-    """Return the interval around ``point`` that reaches all of the steps."""
-    most, least = steps[0], steps[0]
-    for step in steps[1:]:
-        most, least = torch.maximum(most, step), torch.minimum(least, step)
-    return around(point, (-least).clamp(min=0.0), most.clamp(min=0.0), *like)
 
 
 def _scale(x: Interval, factor: Tensor | float, point: Tensor) -> Interval:
@@ -106,15 +146,20 @@ def _scale(x: Interval, factor: Tensor | float, point: Tensor) -> Interval:
         size = abs(factor)
         below, above = (x.below, x.above) if factor >= 0 else (x.above, x.below)
         return around(point, size * below, size * above, x)
-    positive, negative = factor.clamp(min=0), (-factor).clamp(min=0)
+    factor = factor.to(point.dtype)  # a mask or a count may be one too
+    positive, negative = factor.clamp(min=0.0), (-factor).clamp(min=0.0)
     return around(point, positive * x.below + negative * x.above, positive * x.above + negative * x.below, x)
 
 
 @rule(aten.square, sign="nonnegative")
 def square(fn: Any, x: Interval) -> Interval:
     """Bound a square, which is zero at the least where the interval contains zero."""
+    if has_complex(x):
+        box = mul(fn, x, x)
+        return Interval(fn(x.point), box.below, box.above)
     c, below, above = x.point, x.below, x.above
-    rise = torch.maximum(above * (2 * c + above), below * (below - 2 * c))
+    up, down = above * (2 * c + above), below * (below - 2 * c)
+    rise = most(torch.where(c >= 0, up, down), up, down)
     toward_zero = torch.where(c >= 0, torch.minimum(below, c), -torch.minimum(above, -c))
     fall = toward_zero * (2 * c - toward_zero)
     return around(fn(c), fall.clamp(min=0.0), rise.clamp(min=0.0), x)
@@ -128,7 +173,7 @@ def absolute(fn: Any, x: Interval) -> Interval:
     point, negative = fn(x.point), x.point < 0
     toward, away = torch.where(negative, x.above, x.below), torch.where(negative, x.below, x.above)
     across = (toward - 2 * point).clamp(min=0.0)  # the far end lies beyond zero and is larger still
-    return around(point, torch.minimum(toward, point), torch.maximum(away, across), x)
+    return around(point, torch.minimum(toward, point), most(away, across), x)
 
 
 @rule(aten.reciprocal)
@@ -137,41 +182,67 @@ def reciprocal(fn: Any, x: Interval) -> Interval:
     c, point = x.point, fn(x.point)
     lower, upper = x.lower, x.upper
     apart = (lower > 0) | (upper < 0)
-    endless = torch.full_like(point, torch.inf)
-    below = torch.where(apart, x.above / (c * torch.where(apart, upper, 1.0)), endless)
-    above = torch.where(apart, x.below / (c * torch.where(apart, lower, 1.0)), endless)
     still = (x.below == 0) & (x.above == 0)  # 1/0 is what the model computes, without gaps
-    below, above = (torch.where(still, torch.zeros_like(gap), gap) for gap in (below, above))
-    return around(point, below, above, x)
+    endless = torch.where(still, 0.0, torch.inf)
+    c, lower, upper = (torch.where(apart, v, 1.0) for v in (c, lower, upper))
+    return around(
+        point, torch.where(apart, x.above / (c * upper), endless), torch.where(apart, x.below / (c * lower), endless), x
+    )
 
 
 @rule(aten.div, takes=(0, 1), sign="keeps")
 def div(fn: Any, x: Operand, y: Operand, rounding_mode: str | None = None) -> Interval:
     """Bound a quotient; without bounds where the divisor may be zero."""
     if rounding_mode is not None:
-        whole = div(aten.div.Tensor, x, y)
-        step = torch.floor if rounding_mode == "floor" else torch.trunc
-        point = torch.div(point_of(x), point_of(y), rounding_mode=rounding_mode)
-        return Interval.around(point, step(whole.lower), step(whole.upper), whole.gap_dtype)
+        return _whole_quotient(x, y, rounding_mode)
     point = point_of(x) / point_of(y)
-    if not isinstance(y, Interval):
-        assert isinstance(x, Interval)
-        if isinstance(y, Tensor) and not has_complex(x, y):
-            return _divide(x, y, point)
-        scaled = mul(fn, x, 1 / y)
-        return Interval(point, scaled.below, scaled.above)
-    quotient = mul(fn, x, reciprocal(aten.reciprocal.default, y))
-    return Interval(point, _no_nan(quotient.below), _no_nan(quotient.above))
+    if isinstance(y, Interval):
+        quotient = mul(fn, x, reciprocal(aten.reciprocal.default, y))
+        below, above = (_or_infinite(gap) for gap in (quotient.below, quotient.above))
+        return Interval(point, below, above)
+    assert isinstance(x, Interval)
+    if isinstance(y, Tensor) and not has_complex(x, y):
+        return _divide(x, y, point)
+    inverse = 1 / y if isinstance(y, Tensor) or y != 0 else math.inf
+    scaled = mul(fn, x, inverse)
+    return Interval(point, scaled.below, scaled.above)
 
 
 def _divide(x: Interval, y: Tensor, point: Tensor) -> Interval:
-    size, negative = y.abs(), y < 0
-    below, above = torch.where(negative, x.above, x.below), torch.where(negative, x.below, x.above)
-    return around(point, _no_nan(below / size, 0.0), _no_nan(above / size, 0.0), x)
+    negative, zero = y < 0, y == 0
+    size = torch.where(zero, 1, y.abs())
+    below, above = (
+        torch.where(zero & (gap != 0), torch.inf, gap / size)
+        for gap in (torch.where(negative, x.above, x.below), torch.where(negative, x.below, x.above))
+    )
+    return around(point, below, above, x)
 
 
-def _no_nan(gap: Tensor, value: float = torch.inf) -> Tensor:
-    return torch.where(gap.isnan(), torch.full_like(gap, value), gap)
+def _or_infinite(gap: Tensor) -> Tensor:
+    """Replace what is not a number, as zero times infinity is not; of a complex gap, in both parts."""
+    if gap.is_complex():
+        return torch.complex(_or_infinite(gap.real), _or_infinite(gap.imag))
+    return torch.where(gap.isnan(), torch.inf, gap)
+
+
+def _whole_quotient(x: Operand, y: Operand, rounding_mode: str) -> Interval:
+    """Bound a rounded quotient, monotone in either argument, by its corners."""
+
+    def whole(a: Any, b: Any) -> Tensor:
+        return torch.div(a, b, rounding_mode=rounding_mode)
+
+    point = whole(point_of(x), point_of(y))
+    lower, upper = corners(whole, [_ends(x), _ends(y)], [point >= 0, point >= 0])
+    bounds = Interval.around(point, lower, upper, gap_dtype_of(x, y))
+    if not isinstance(y, Interval):
+        return bounds
+    endless = (y.lower <= 0) & (y.upper >= 0) & (y.width > 0)
+    return _unbounded_where(endless, bounds)
+
+
+def _unbounded_where(endless: Tensor, bounds: Interval) -> Interval:
+    below, above = (torch.where(endless, torch.inf, gap) for gap in (bounds.below, bounds.above))
+    return Interval(bounds.point, below, above)
 
 
 @rule(aten.pow, takes=(0, 1))
@@ -180,17 +251,11 @@ def power(fn: Any, base: Operand, exponent: Operand) -> Interval:
     if isinstance(base, Interval) and isinstance(exponent, int | float):
         return _fixed_power(fn, base, exponent)
     point = fn(point_of(base), point_of(exponent))
-    bases, exponents = _ends(base), _ends(exponent)
-    corners = [fn(b, e) for b in bases for e in exponents]
-    lower, upper = corners[0], corners[0]
-    for corner in corners[1:]:  # monotone in either argument for a positive base
-        lower, upper = torch.minimum(lower, corner), torch.maximum(upper, corner)
-    dtype = gap_dtype_of(base, exponent)
-    bounds = Interval.around(point, lower, upper, dtype)
-    negative = bases[0] < 0 if isinstance(bases[0], float | int) else (bases[0] < 0).expand(point.shape)
-    negative = torch.as_tensor(negative, device=point.device)
-    below, above = (torch.where(negative, torch.inf, gap) for gap in (bounds.below, bounds.above))
-    return Interval(point, below, above)
+    rises = [torch.as_tensor(v, device=point.device) for v in (point_of(exponent) >= 0, point_of(base) >= 1)]
+    lower, upper = corners(fn, [_ends(base), _ends(exponent)], rises)  # monotone in either, for a positive base
+    bounds = Interval.around(point, lower, upper, gap_dtype_of(base, exponent))
+    moves = sum(v.width for v in (base, exponent) if isinstance(v, Interval)) > 0
+    return _unbounded_where((_ends(base)[0] < 0) & moves, bounds)
 
 
 def _ends(x: Operand) -> tuple[Any, ...]:
@@ -203,18 +268,21 @@ def _fixed_power(fn: Any, x: Interval, exponent: float) -> Interval:
     if exponent == 2:
         bounds = square(aten.square.default, x)
         return Interval(fn(x.point, exponent), bounds.below, bounds.above)
-    if exponent < 0 and float(exponent).is_integer():
-        whole = reciprocal(aten.reciprocal.default, _fixed_power(fn, x, -exponent))
-        return Interval(fn(x.point, exponent), whole.below, whole.above)
-    even = float(exponent).is_integer() and int(exponent) % 2 == 0
-    base = absolute(aten.abs.default, x) if even else x
+    if exponent == -1:
+        bounds = reciprocal(aten.reciprocal.default, x)
+        return Interval(fn(x.point, exponent), bounds.below, bounds.above)
+    whole = float(exponent).is_integer()
+    even = whole and int(exponent) % 2 == 0
+    full = Interval(x.point, x.below.to(x.dtype), x.above.to(x.dtype))  # so that zero stays zero
+    base = absolute(aten.abs.default, full) if even else full
     ends = fn(base.lower, exponent), fn(base.upper, exponent)
     lower, upper = ends if exponent >= 0 else ends[::-1]
-    bounds = Interval.around(fn(x.point, exponent), lower, upper, x.gap_dtype)
-    if float(exponent).is_integer():
+    bounds = still(x, Interval.around(fn(x.point, exponent), lower, upper, x.gap_dtype))
+    if not whole:
+        return _unbounded_where(x.lower < 0, bounds)
+    if even or exponent > 0:
         return bounds
-    below, above = (torch.where(x.lower < 0, torch.inf, gap) for gap in (bounds.below, bounds.above))
-    return Interval(bounds.point, below, above)
+    return _unbounded_where((x.lower <= 0) & (x.upper >= 0) & (x.width > 0), bounds)
 
 
 @rule(aten.fmod)
@@ -230,17 +298,15 @@ def remainder(fn: Any, x: Interval, divisor: Tensor | float) -> Interval:
 
 
 def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Interval:
-    divisor = torch.as_tensor(divisor, dtype=x.dtype, device=x.device)
     lower, upper = x.lower, x.upper
-    wraps = step(lower / divisor) != step(upper / divisor)
     low, high = fn(lower, divisor), fn(upper, divisor)
-    zero, size = torch.zeros_like(low), divisor.abs()
+    wraps = (step(lower / divisor) != step(upper / divisor)) | (low > high)  # the quotient may have been rounded
+    size = torch.as_tensor(divisor, dtype=low.dtype, device=x.device)
     if step is torch.floor:
-        least, most = torch.minimum(divisor, zero), torch.maximum(divisor, zero)
+        smallest, largest = size.clamp(max=0.0), size.clamp(min=0.0)
     else:
-        least = torch.where(lower < 0, -size, zero)
-        most = torch.where(upper > 0, size, zero)
-    low, high = torch.where(wraps, least, low), torch.where(wraps, most, high)
+        smallest, largest = torch.where(lower >= 0, 0.0, -size.abs()), torch.where(upper <= 0, 0.0, size.abs())
+    low, high = torch.where(wraps, smallest, low), torch.where(wraps, largest, high)
     return Interval.around(fn(x.point, divisor), low, high, x.gap_dtype)
 
 
@@ -248,13 +314,9 @@ def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Inte
 def atan2(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> Interval:
     """Bound an angle by its corners, or by the full turn where it may jump."""
     point = fn(point_of(y), point_of(x))
-    corners = [fn(b, a) for b in _ends(y) for a in _ends(x)]
-    lower, upper = corners[0], corners[0]
-    for corner in corners[1:]:
-        lower, upper = torch.minimum(lower, corner), torch.maximum(upper, corner)
-    (y_low, y_high), (x_low, _) = ((_ends(v) * 2)[:2] if not isinstance(v, Interval) else _ends(v) for v in (y, x))
-    jumps = (x_low <= 0) & (y_low <= 0) & (y_high >= 0)
-    jumps = jumps & ~((y_low == y_high) & (corners[0] == corners[-1]))
+    (y_low, *y_high), (x_low, *_) = _ends(y), _ends(x)
+    lower, upper = corners(fn, [_ends(y), _ends(x)], [point_of(x) >= 0, point_of(y) <= 0])
+    jumps = (x_low <= 0) & (y_low <= 0) & ((*y_high, y_low)[0] >= 0) & (lower != upper)
     lower, upper = torch.where(jumps, -torch.pi, lower), torch.where(jumps, torch.pi, upper)
     return Interval.around(point, lower, upper, gap_dtype_of(y, x))
 
@@ -263,19 +325,16 @@ def atan2(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> Interval:
 def prod(fn: Any, x: Interval, dim: int | None = None, *rest: Any, **kwargs: Any) -> Interval:
     """Multiply one factor after the other; exact, since the factors are independent."""
     point = fn(x.point, *(() if dim is None else (dim,)), *rest, **kwargs)
-    flat, axis = (x.map(torch.flatten), 0) if dim is None else (x, dim)
-    total = Interval.of(torch.ones_like(flat.point.select(axis, 0)))
-    total = Interval(total.point, total.below.to(x.gap_dtype), total.above.to(x.gap_dtype))
-    running = []
-    for k in range(flat.size(axis)):
-        total = mul(aten.mul.Tensor, total, flat.map(lambda part, k=k: part.select(axis, k)))  # type: ignore[misc]
-        running.append(total)
+    flat, axis = (x.map(torch.flatten), 0) if dim is None or x.dim() == 0 else (x, dim)
+    factors = [flat.map(lambda part, k=k: part.select(axis, k)) for k in range(flat.size(axis))]  # type: ignore[misc]
+    running = list(itertools.accumulate(factors, lambda total, factor: mul(aten.mul.Tensor, total, factor)))
+    if not running:
+        gap = torch.zeros_like(point, dtype=x.gap_dtype)
+        return Interval(point, gap, gap)
     if fn.overloadpacket is aten.cumprod:
-        below, above = (torch.stack(parts, axis) for parts in zip(*((t.below, t.above) for t in running), strict=True))
-        return Interval(point, below, above)
-    below, above = total.below, total.above
-    if rest and rest[0]:  # keepdim
-        below, above = below.unsqueeze(axis), above.unsqueeze(axis)
+        below, above = (torch.stack([getattr(t, side) for t in running], axis) for side in ("below", "above"))
+    else:
+        below, above = running[-1].below, running[-1].above
     return Interval(point, below.reshape(point.shape), above.reshape(point.shape))
 
 
@@ -289,5 +348,5 @@ def addcmul(fn: Any, x: Operand, y: Operand, z: Operand, *, value: float = 1) ->
 @rule(aten.lerp, takes=(0, 1))
 def lerp(fn: Any, x: Interval | Tensor, y: Interval | Tensor, weight: Tensor | float) -> Interval:
     """Bound a mean of two values, with a weight that is a point."""
-    total = Interval.of(x) * (1 - weight) + Interval.of(y) * weight
+    total = apply(aten.mul.Tensor, Interval.of(x), 1 - weight) + apply(aten.mul.Tensor, Interval.of(y), weight)
     return around(fn(point_of(x), point_of(y), weight), total.below, total.above, x, y)

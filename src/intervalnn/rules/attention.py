@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from intervalnn.interval import Interval
 from intervalnn.rules.arithmetic import around, point_of
 from intervalnn.rules.bilinear import bound_product, split
-from intervalnn.table import aten, rule
+from intervalnn.table import apply, aten, rule
 
 Value = Interval | Tensor
 
@@ -19,20 +20,21 @@ Value = Interval | Tensor
 def _others(x: Tensor, dim: int) -> Tensor:
     """Return ``log(sum(exp(x)))`` over all other entries along ``dim``.
 
-    Sums from the left and from the right: taking the own term out of the whole sum would
-    cancel, and did so in other libraries, down to bounds that do not hold.
+    Taking the own term out of the whole sum cancels where it is the largest, and did so in other
+    libraries, down to bounds that do not hold. So the largest is left out before summing.
     """
-    lowest = torch.full_like(x.narrow(dim, 0, 1), -torch.inf)
-    n = x.size(dim)
-    before = torch.cat((lowest, _running(x, dim).narrow(dim, 0, n - 1)), dim)
-    behind = torch.cat((_running(x.flip(dim), dim).flip(dim).narrow(dim, 1, n - 1), lowest), dim)
-    return torch.logaddexp(before, behind)
+    largest = torch.zeros_like(x, dtype=torch.bool).scatter(dim, x.argmax(dim, keepdim=True), True)
+    total = torch.logsumexp(x, dim, keepdim=True)
+    rest = _finite(torch.logsumexp(x.masked_fill(largest, -torch.inf), dim, keepdim=True))
+    share = torch.softmax(x, dim).masked_fill(largest, 0.0)  # at most a half, then
+    return torch.where(largest, rest, total + torch.log1p(-share))
 
 
-def _running(x: Tensor, dim: int) -> Tensor:
-    if x.dtype in (torch.float16, torch.bfloat16):
-        return torch.logcumsumexp(x.float(), dim)
-    return torch.logcumsumexp(x, dim)
+def _finite(x: Tensor) -> Tensor:
+    """Cut infinite entries, such as masked ones, to where they still decide everything and differences are numbers."""
+    x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    limit = torch.finfo(x.dtype).max / 8
+    return x.clamp(-limit, limit)
 
 
 def _margins(x: Interval, dim: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -40,49 +42,40 @@ def _margins(x: Interval, dim: int) -> tuple[Tensor, Tensor, Tensor]:
 
     ``z_i`` is ``x_i`` less the logarithm of the others' sum, which do not depend on ``x_i``.
     """
-    c = x.point
+    c = _finite(x.point)
     others = _others(c, dim)
-    alone = others == -torch.inf  # nothing else is left: the softmax is one, whatever x is
-    rise = torch.where(alone, 0.0, _others(x.upper, dim) - torch.where(alone, 0.0, others))
-    fall = torch.where(alone, 0.0, torch.where(alone, 0.0, others) - _others(x.lower, dim))
-    below = x.below + rise.clamp(min=0.0)
-    above = x.above + fall.clamp(min=0.0)
-    masked = c == -torch.inf
-    below, above = (torch.where(alone & ~masked, 0.0, gap) for gap in (below, above))
-    return c - others, below, above
+    rise = _others(_finite(x.upper), dim) - others
+    fall = others - _others(_finite(x.lower), dim)
+    return c - others, x.below + rise.clamp(min=0.0), x.above + fall.clamp(min=0.0)
 
 
 @rule(aten.softmax, aten._softmax, sign="nonnegative")
 def softmax(fn: Any, x: Interval, dim: int, *args: Any) -> Interval:
     """Bound a softmax exactly: each entry against all others at their other ends."""
     point = fn(x.point, dim, *args)
-    if x.dim() == 0 or x.size(dim) == 1:
-        gap = torch.zeros_like(x.below)
-        return Interval(point, gap, gap)
+    if point.numel() == 0:
+        return Interval(point, x.below, x.above)
     z, fall, rise = _margins(x, dim)
     # sigmoid(z) - sigmoid(z - d) = sigmoid(z) sigmoid(d - z) (1 - exp(-d)): nothing cancels
     below = point * torch.sigmoid(fall - z) * -torch.expm1(-fall)
-    above = (1 - point) * torch.sigmoid(z + rise) * -torch.expm1(-rise)
-    return around(point, _or_zero(below), _or_zero(above), x)
+    above = torch.sigmoid(-z) * torch.sigmoid(z + rise) * -torch.expm1(-rise)
+    return around(point, below, above, x)
 
 
 @rule(aten.log_softmax, aten._log_softmax)
 def log_softmax(fn: Any, x: Interval, dim: int, *args: Any) -> Interval:
     """Bound the logarithm of a softmax exactly."""
     point = fn(x.point, dim, *args)
-    if x.dim() == 0 or x.size(dim) == 1:
-        gap = torch.zeros_like(x.below)
-        return Interval(point, gap, gap)
+    if point.numel() == 0:
+        return Interval(point, x.below, x.above)
     z, fall, rise = _margins(x, dim)
-    # log sigmoid(z) - log sigmoid(z - d) = log(1 + sigmoid(-z) (exp(d) - 1))
-    below = fall + torch.log1p(torch.sigmoid(z) * torch.expm1(-fall))
-    above = -torch.log1p(torch.sigmoid(-z) * torch.expm1(-rise))
-    return around(point, _or_zero(below).clamp(min=0.0), _or_zero(above).clamp(min=0.0), x)
+    return around(point, _log_step(z - fall, z, fall), _log_step(z, z + rise, rise), x)
 
 
-def _or_zero(gap: Tensor) -> Tensor:
-    """Replace what a row without any entry leaves undefined, as it is in the point."""
-    return torch.where(gap.isnan(), 0.0, gap)
+def _log_step(lower: Tensor, upper: Tensor, step: Tensor) -> Tensor:
+    """Return ``log sigmoid(upper) - log sigmoid(lower)``, without cancelling where the step is small."""
+    small = torch.log1p(torch.sigmoid(-upper) * torch.expm1(step.clamp(max=1.0)))
+    return torch.where(step > 1.0, F.logsigmoid(upper) - F.logsigmoid(lower), small)
 
 
 def weighted_mean(weights: Interval, values: Value) -> Interval:
@@ -92,7 +85,7 @@ def weighted_mean(weights: Interval, values: Value) -> Interval:
     and a mean never leaves the range of what it is taken of.
     """
     values = Interval.of(values)
-    middle = (values.lower.amin(-2, keepdim=True) + values.upper.amax(-2, keepdim=True)).detach() / 2
+    middle = (values.lower.amin(-2, keepdim=True) + values.upper.amax(-2, keepdim=True)) / 2
     centred = Interval(values.point - middle, values.below, values.above)
     mean = bound_product(torch.matmul, weights, split(centred))
     point = mean.point + middle
@@ -144,7 +137,7 @@ def _masked_softmax(scores: Value, mask: Any) -> Value:
         else:
             scores = scores.masked_fill(~mask, -torch.inf)
     elif mask is not None:
-        scores = scores + mask
+        scores = apply(aten.add.Tensor, scores, mask) if isinstance(scores, Interval) else scores + mask
     if isinstance(scores, Interval):
-        return softmax(aten.softmax.int, scores, -1)
-    return torch.softmax(scores, -1)
+        return softmax(aten._safe_softmax.default, scores, -1)
+    return aten._safe_softmax.default(scores, -1)  # type: ignore[no-any-return]

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.complexes import complex_product, has_complex
+from intervalnn.rules.complexes import complex_product, conjugate, has_complex
 from intervalnn.table import aten, rule
 
 Product = Callable[[Tensor, Tensor], Tensor]
@@ -41,12 +41,15 @@ class Layout:
 
     Attributes:
         weight: Dimension of the weight that counts the outputs.
-        output: Dimension of the result that counts them, from the end.
+        inputs: Dimension of the weight that counts the inputs.
+        output: Dimension of the result that counts the outputs, and of the input that
+            counts the inputs, from the end.
         groups: Groups of a convolution.
         transposed: Whether it is a transposed convolution, whose weight has its groups elsewhere.
     """
 
     weight: int
+    inputs: int
     output: int
     groups: int = 1
     transposed: bool = False
@@ -69,6 +72,58 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """Values joined into the first factor of a product, where some are points.
+
+    Points have no gaps to multiply, and a skip connection often is one; so only the run of
+    parts from the first to the last interval takes part in the products of the gaps.
+    """
+
+    parts: tuple[Interval | Tensor, ...]
+    dim: int
+
+    def whole(self) -> Interval:
+        """Return the parts as one interval."""
+        dtype = next(part.gap_dtype for part in self.parts if isinstance(part, Interval))
+        return Interval(self.point, *(self._gaps(side, self.parts, dtype) for side in ("below", "above")))
+
+    @property
+    def point(self) -> Tensor:
+        """The joined points."""
+        return torch.cat([_point(part) for part in self.parts], self.dim)
+
+    @property
+    def upper(self) -> Tensor:
+        """The joined upper ends."""
+        return torch.cat([part.upper if isinstance(part, Interval) else part for part in self.parts], self.dim)
+
+    @property
+    def lower(self) -> Tensor:
+        """The joined lower ends."""
+        return torch.cat([part.lower if isinstance(part, Interval) else part for part in self.parts], self.dim)
+
+    @property
+    def moving(self) -> tuple[Tensor, Tensor]:
+        """The gaps below and above, from the first to the last part that has any."""
+        moves = [i for i, part in enumerate(self.parts) if isinstance(part, Interval)]
+        run = self.parts[moves[0] : moves[-1] + 1]
+        assert isinstance(run[0], Interval)
+        return self._gaps("below", run, run[0].gap_dtype), self._gaps("above", run, run[0].gap_dtype)
+
+    def _gaps(self, side: str, parts: tuple[Interval | Tensor, ...], dtype: torch.dtype) -> Tensor:
+        gaps = [getattr(p, side) if isinstance(p, Interval) else torch.zeros_like(p, dtype=dtype) for p in parts]
+        return torch.cat(gaps, self.dim) if len(gaps) > 1 else gaps[0]
+
+
+def joined(parts: list[Interval | Tensor], dim: int) -> Joined:
+    """Return the parts, to be joined along ``dim`` where a product needs them."""
+    return Joined(tuple(parts), dim)
+
+
+Factor = Interval | Joined | Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class Split:
     """The second factor of a product, split into what the first one will be multiplied by.
 
@@ -78,6 +133,7 @@ class Split:
         layout: Where the outputs lie.
         gap_dtype: Data type of the gaps and of their products.
         nonneg: Whether the first factor is known to be non-negative.
+        moving: First and last but one of the inputs that have gaps; None if all may have.
         whole: The factor as it came, for complex products.
     """
 
@@ -87,6 +143,7 @@ class Split:
     gap_dtype: torch.dtype
     nonneg: bool
     whole: Interval | Tensor
+    moving: tuple[int, int] | None = None
 
     @property
     def is_interval(self) -> bool:
@@ -102,6 +159,7 @@ def split(
     nonneg: bool = False,
     exact: bool = False,
     gap_dtype: torch.dtype | None = None,
+    moving: tuple[int, int, int] | None = None,
 ) -> Split:
     """Split a factor into the weights of the products that bound it.
 
@@ -112,19 +170,33 @@ def split(
         nonneg: Whether the first factor is known to be non-negative.
         exact: Take the exact form instead of the default.
         gap_dtype: Data type of the products, where ``w`` is a point.
+        moving: Where the first factor may have gaps, if not everywhere: a dimension,
+            counted from the end, and from where to where along it.
     """
     if has_complex(w):
         return Split(w.point if isinstance(w, Interval) else w, {}, None, w.dtype, False, w)
     nonneg = nonneg and layout is not None
+    where = None
+    if moving is not None and layout is not None and moving[0] == layout.output and layout.groups == 1:
+        where = moving[1:]
     if not isinstance(w, Interval):
         dtype = gap_dtype or w.dtype
-        return Split(w, _moving_inputs(w.to(dtype)) if by_interval else {}, layout, dtype, nonneg, w)
+        pairs = _moving_inputs(_movable(w, layout, where).to(dtype)) if by_interval else {}
+        return Split(w, pairs, layout, dtype, nonneg, w, where)
     if exact and by_interval and layout is not None:
-        pairs = _exact(w, layout, nonneg)
+        pairs = _exact(w, layout, nonneg, where)
     else:
-        pairs = _moving_weights(w, layout, nonneg)
-        pairs |= _moving_inputs(w.point.to(w.gap_dtype)) if by_interval else {}
-    return Split(w.point, pairs, layout, w.gap_dtype, nonneg, w)
+        pairs = _moving_weights(w, layout, nonneg, by_interval)
+        if by_interval:
+            pairs |= _moving_inputs(_movable(w.point, layout, where).to(w.gap_dtype))
+    return Split(w.point, pairs, layout, w.gap_dtype, nonneg, w, where)
+
+
+def _movable(w: Tensor, layout: Layout | None, moving: tuple[int, int] | None) -> Tensor:
+    """Return the part of a weight that meets inputs with gaps."""
+    if layout is None or moving is None:
+        return w
+    return w.narrow(layout.inputs, moving[0], moving[1] - moving[0])
 
 
 def _moving_inputs(w: Tensor) -> dict[str, Tensor]:
@@ -132,16 +204,23 @@ def _moving_inputs(w: Tensor) -> dict[str, Tensor]:
     return {"sum": w.abs() / 2, "difference": w / 2}
 
 
-def _moving_weights(w: Interval, layout: Layout | None, nonneg: bool) -> dict[str, Tensor]:
+def _moving_weights(w: Interval, layout: Layout | None, nonneg: bool, by_interval: bool) -> dict[str, Tensor]:
     """Weights for ``U*x+ + D*x-`` and its mirror."""
     if nonneg and layout is not None:
         return {"reach": layout.stack(w.above, w.below)}
-    return {"reach_sum": (w.above + w.below) / 2, "reach_difference": (w.above - w.below) / 2}
+    total, difference = (w.above + w.below) / 2, (w.above - w.below) / 2
+    if not by_interval and layout is not None and layout.groups == 1 and w.size(layout.inputs) <= _FEW:
+        both = (torch.cat((total, sign * difference), layout.inputs) for sign in (1, -1))
+        return {"reach_both": layout.stack(*both)}
+    return {"reach_sum": total, "reach_difference": difference}
 
 
-def _exact(w: Interval, layout: Layout, nonneg: bool) -> dict[str, Tensor]:
+_FEW = 4  # inputs of a first layer, where two small products cost more than one of twice the size
+
+
+def _exact(w: Interval, layout: Layout, nonneg: bool, moving: tuple[int, int] | None) -> dict[str, Tensor]:
     """Weights for each corner, stacked as (above, below), by the input they belong to."""
-    lower, upper = w.lower, w.upper
+    lower, upper = (_movable(end, layout, moving) for end in (w.lower, w.upper))
     lower_pos, lower_neg = (part.to(w.gap_dtype) for part in (lower.clamp(min=0.0), (-lower).clamp(min=0.0)))
     upper_pos, upper_neg = (part.to(w.gap_dtype) for part in (upper.clamp(min=0.0), (-upper).clamp(min=0.0)))
     pairs = {
@@ -158,10 +237,10 @@ def _exact(w: Interval, layout: Layout, nonneg: bool) -> dict[str, Tensor]:
     return pairs
 
 
-def gaps(product: Product, x: Interval | Tensor, w: Split) -> tuple[Tensor, Tensor]:
+def gaps(product: Product, x: Factor, w: Split) -> tuple[Tensor, Tensor]:
     """Return how far the product reaches below and above its point."""
     if "c+" in w.pairs:
-        return _exact_gaps(product, Interval.of(x), w)
+        return _exact_gaps(product, Interval.of(x) if isinstance(x, Tensor) else x, w)
     above: Tensor | None = None
     below: Tensor | None = None
     for high, low in (_weights_move(product, x, w), _inputs_move(product, x, w)):
@@ -175,14 +254,18 @@ def gaps(product: Product, x: Interval | Tensor, w: Split) -> tuple[Tensor, Tens
 Pair = tuple[Tensor, Tensor] | tuple[None, None]
 
 
-def _weights_move(product: Product, x: Interval | Tensor, w: Split) -> Pair:
+def _weights_move(product: Product, x: Factor, w: Split) -> Pair:
     if "reach" in w.pairs:
         assert w.layout is not None
-        reach = x.upper if isinstance(x, Interval) else x
+        reach = x if isinstance(x, Tensor) else x.upper
         return w.layout.unstack(product(reach.to(w.gap_dtype), w.pairs["reach"]))
+    if "reach_both" in w.pairs and isinstance(x, Tensor):
+        assert w.layout is not None
+        both = torch.cat((x.abs(), x), w.layout.output).to(w.gap_dtype)
+        return w.layout.unstack(product(both, w.pairs["reach_both"]))
     if "reach_sum" not in w.pairs:
         return None, None
-    if isinstance(x, Interval):
+    if not isinstance(x, Tensor):
         high, low = x.upper.clamp(min=0.0), (-x.lower).clamp(min=0.0)
         spread, centre = high + low, high - low
     else:
@@ -190,10 +273,11 @@ def _weights_move(product: Product, x: Interval | Tensor, w: Split) -> Pair:
     return _pair(product, spread, centre, w, "reach_sum", "reach_difference")
 
 
-def _inputs_move(product: Product, x: Interval | Tensor, w: Split) -> Pair:
-    if not isinstance(x, Interval):
+def _inputs_move(product: Product, x: Factor, w: Split) -> Pair:
+    if isinstance(x, Tensor):
         return None, None
-    return _pair(product, x.above + x.below, x.above - x.below, w, "sum", "difference")
+    below, above = x.moving if isinstance(x, Joined) else (x.below, x.above)
+    return _pair(product, above + below, above - below, w, "sum", "difference")
 
 
 def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: str, second: str) -> Pair:
@@ -203,24 +287,34 @@ def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: 
     return even + odd, even - odd
 
 
-def _exact_gaps(product: Product, x: Interval, w: Split) -> tuple[Tensor, Tensor]:
-    c = x.point
+def _exact_gaps(product: Product, x: Interval | Joined, w: Split) -> tuple[Tensor, Tensor]:
+    assert w.layout is not None
+    below, above = x.moving if isinstance(x, Joined) else (x.below, x.above)
     if w.nonneg:
-        parts = {"c+": c, "a+": x.above, "b+": x.below}
+        parts = {"c+": x.point, "a+": above, "b+": below}
     else:
-        positive = c.clamp(min=0.0)
-        above = x.upper.clamp(min=0.0) - positive
-        below = positive - x.lower.clamp(min=0.0)
-        parts = {"c+": positive, "a+": above, "b+": below}
-        parts |= {"c-": (-c).clamp(min=0.0), "a-": x.above - above, "b-": x.below - below}
+        point = x.point
+        positive = point.clamp(min=0.0)
+        start, stop = w.moving or (0, point.size(w.layout.output))
+        c, cut = (part.narrow(w.layout.output, start, stop - start) for part in (point, positive))
+        up = (c + above).clamp(min=0.0) - cut
+        down = cut - (c - below).clamp(min=0.0)
+        parts = {"c+": positive, "a+": up, "b+": down}
+        parts |= {"c-": (-point).clamp(min=0.0), "a-": above - up, "b-": below - down}
     both = sum(product(part.to(w.gap_dtype), w.pairs[name]) for name, part in parts.items())
-    assert w.layout is not None and isinstance(both, Tensor)
-    above, below = w.layout.unstack(both)
-    return below.clamp(min=0.0), above.clamp(min=0.0)
+    assert isinstance(both, Tensor)
+    high, low = w.layout.unstack(both)
+    return low.clamp(min=0.0), high.clamp(min=0.0)
 
 
-def bound_product(fn: Product, x: Interval | Tensor, w: Split) -> Interval:
+def _fitting(x: Factor, w: Split) -> Factor:
+    """Join the parts of ``x`` unless the weight was split for them."""
+    return x.whole() if isinstance(x, Joined) and w.moving is None else x
+
+
+def bound_product(fn: Product, x: Factor, w: Split) -> Interval:
     """Bound ``fn(x, w)`` for a bilinear ``fn``."""
+    x = _fitting(x, w)
     point = fn(_point(x), w.point)
     if has_complex(x, w.point):
         whole = complex_product(lambda a, b: _real_product(fn, a, b), x, w.whole)
@@ -236,7 +330,7 @@ def _real_product(fn: Product, x: Interval | Tensor, w: Interval | Tensor) -> In
 
 
 def _point(x: Any) -> Any:
-    return x.point if isinstance(x, Interval) else x
+    return x.point if isinstance(x, Interval | Joined) else x
 
 
 # --- convolutions and linear layers: (input, weight, bias, ...) ---
@@ -254,27 +348,28 @@ _CONVOLUTIONS = {  # spatial dimensions, transposed
 def _layout(fn: Any, weight: Tensor | Interval, rest: tuple[Any, ...]) -> Layout:
     packet = fn.overloadpacket
     if packet is aten.linear:
-        return Layout(weight=0, output=-1)
+        return Layout(weight=0, inputs=1, output=-1)
     if packet is aten.convolution:
         transposed, groups = rest[3], rest[5]
-        return Layout(1 if transposed else 0, 1 - weight.dim(), groups, transposed)
+        return Layout(int(transposed), int(not transposed), 1 - weight.dim(), groups, transposed)
     spatial, transposed = _CONVOLUTIONS[packet]
     groups = rest[3] if len(rest) > 3 else 1
-    return Layout(1 if transposed else 0, -1 - spatial, groups, transposed)
+    return Layout(int(transposed), int(not transposed), -1 - spatial, groups, transposed)
 
 
 def prepare_layer(fn: Any, x: Any, weight: Interval | Tensor, bias: Any = None, *rest: Any, **form: Any) -> Split:
     """Split the weight of a layer; see :func:`split` for what ``form`` may say."""
-    return split(weight, _layout(fn, weight, rest), **form)
+    return split(weight, _layout(fn, weight, rest) if weight.dim() > 1 else None, **form)
 
 
 @rule(aten.linear, aten.convolution, *_CONVOLUTIONS, takes=(0, 1, 2), prepare=prepare_layer)
-def layer(fn: Any, x: Interval | Tensor, weight: Split, bias: Interval | Tensor | None = None, *rest: Any) -> Interval:
+def layer(fn: Any, x: Factor, weight: Split, bias: Interval | Tensor | None = None, *rest: Any) -> Interval:
     """Bound a layer with weights and, perhaps, a bias."""
+    x = _fitting(x, weight)
     if has_complex(x, weight.point):
         raise NotImplementedError(f"{fn} of complex intervals: split it into real and imaginary parts")
     point = fn(_point(x), weight.point, _point(bias), *rest)
-    if isinstance(x, Interval) or weight.is_interval:
+    if not isinstance(x, Tensor) or weight.is_interval:
         below, above = gaps(lambda a, w: fn(a, w, None, *rest), x, weight)
     else:  # only the bias is an interval
         below = above = torch.zeros_like(point, dtype=weight.gap_dtype)
@@ -290,13 +385,22 @@ def layer(fn: Any, x: Interval | Tensor, weight: Split, bias: Interval | Tensor 
 
 def prepare_matrix(fn: Any, x: Any, w: Interval | Tensor, **form: Any) -> Split:
     """Split the second factor of a matrix product."""
-    return split(w, Layout(weight=-1, output=-1) if w.dim() > 1 else None, **form)
+    return split(w, Layout(weight=-1, inputs=-2, output=-1) if w.dim() > 1 else None, **form)
 
 
-@rule(aten.mm, aten.bmm, aten.matmul, aten.mv, aten.dot, aten.vdot, takes=(0, 1), prepare=prepare_matrix)
-def matrix_product(fn: Any, x: Interval | Tensor, w: Split) -> Interval:
+@rule(aten.mm, aten.bmm, aten.matmul, aten.mv, aten.dot, takes=(0, 1), prepare=prepare_matrix)
+def matrix_product(fn: Any, x: Factor, w: Split) -> Interval:
     """Bound a product of two matrices, either or both of them intervals."""
     return bound_product(fn, x, w)
+
+
+@rule(aten.vdot, takes=(0, 1), prepare=prepare_matrix)
+def conjugate_product(fn: Any, x: Interval | Tensor, w: Split) -> Interval:
+    """Bound a product of two vectors, the first of them conjugated."""
+    if has_complex(x):
+        x = conjugate(aten._conj.default, x) if isinstance(x, Interval) else x.conj()
+    product = bound_product(aten.dot.default, x, w)
+    return Interval(fn(_point(x).conj(), w.point), product.below, product.above)
 
 
 _FUSED = {aten.addmm: aten.mm, aten.baddbmm: aten.bmm, aten.addmv: aten.mv}

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
+from intervalnn.rules.arithmetic import least, most, still
 from intervalnn.table import aten, rule
 
 Function = Callable[..., Tensor]
@@ -42,9 +43,10 @@ def gelu(fn: Function, x: Interval, approximate: str = "none") -> Interval:
 
 
 def _valley(fn: Function, x: Interval, argmin: float) -> Interval:
-    lower, upper = x.lower, x.upper
-    deepest = torch.minimum(torch.maximum(torch.full_like(lower, argmin), lower), upper)
-    return Interval.around(fn(x.point), fn(deepest), torch.maximum(fn(lower), fn(upper)), x.gap_dtype)
+    deepest = torch.where(x.lower > argmin, x.lower, x.upper.clamp(max=argmin))
+    lower, upper = fn(x.lower), fn(x.upper)
+    highest = most(torch.where(x.point >= argmin, upper, lower), lower, upper)
+    return still(x, Interval.around(fn(x.point), fn(deepest), highest, x.gap_dtype))
 
 
 @rule(aten.sin)
@@ -62,9 +64,12 @@ def cos(fn: Function, x: Interval) -> Interval:
 def _wave(fn: Function, x: Interval, top: float) -> Interval:
     lower, upper = x.lower, x.upper
     ends = fn(lower), fn(upper)
-    most = torch.where(_reaches(lower, upper, top, 2 * math.pi), 1.0, torch.maximum(*ends))
-    least = torch.where(_reaches(lower, upper, top + math.pi, 2 * math.pi), -1.0, torch.minimum(*ends))
-    return Interval.around(fn(x.point), least, most, x.gap_dtype)
+    rising = fn(x.point + math.pi / 2) >= 0  # the derivative of either wave is itself, a quarter of a turn ahead
+    high = most(torch.where(rising, ends[1], ends[0]), *ends)
+    low = least(torch.where(rising, ends[0], ends[1]), *ends)
+    high = torch.where(_reaches(lower, upper, top, 2 * math.pi), 1.0, high)
+    low = torch.where(_reaches(lower, upper, top + math.pi, 2 * math.pi), -1.0, low)
+    return still(x, Interval.around(fn(x.point), low, high, x.gap_dtype))
 
 
 def _reaches(lower: Tensor, upper: Tensor, where: float, period: float) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,27 +10,31 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import gap_dtype_of, point_of
-from intervalnn.table import aten, rule
+from intervalnn.rules.arithmetic import gap_dtype_of, least, most, point_of, still
+from intervalnn.table import apply, aten, rule
 
 Function = Callable[..., Tensor]
 INDICES = "is an index, which an interval does not have: which entry is largest may change inside it"
 
 
 @rule(
-    aten.tanh, aten.elu, aten.celu, aten.selu, aten.hardtanh, aten.log, aten.log2, aten.log10, aten.log1p,
+    aten.tanh, aten.celu, aten.selu, aten.hardtanh, aten.log, aten.log2, aten.log10, aten.log1p,
     aten.asin, aten.atan, aten.sinh, aten.asinh, aten.atanh, aten.erf, aten.erfinv, aten.expm1,
-    aten.hardshrink, aten.softshrink, aten.threshold, aten.log_sigmoid, aten.floor, aten.ceil, aten.round,
-    aten.trunc, aten.sign, aten.sgn, aten.logcumsumexp, aten.logit, aten.nan_to_num, aten.special_ndtr,
+    aten.hardshrink, aten.softshrink, aten.log_sigmoid, aten.floor, aten.ceil, aten.round,
+    aten.trunc, aten.logit, aten.special_ndtr,
 )  # fmt: skip
 def monotone(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
-    """Bound a function that is non-decreasing in its first argument."""
+    """Bound a function of each entry alone that is non-decreasing."""
+    return still(x, _ends(fn, x, *args, **kwargs))
+
+
+def _ends(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     lower, upper = fn(x.lower, *args, **kwargs), fn(x.upper, *args, **kwargs)
     return Interval.around(fn(x.point, *args, **kwargs), lower, upper, x.gap_dtype)
 
 
 @rule(
-    aten.sigmoid, aten.hardsigmoid, aten.softplus, aten.exp, aten.exp2, aten.sqrt, aten.acosh, aten.relu6,
+    aten.sigmoid, aten.hardsigmoid, aten.exp, aten.exp2, aten.sqrt, aten.acosh, aten.relu6,
     sign="nonnegative",
 )  # fmt: skip
 def nonnegative(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
@@ -38,28 +43,36 @@ def nonnegative(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interva
 
 
 @rule(
-    aten.amax, aten.amin, aten.logsumexp, aten.max_pool1d, aten.max_pool2d, aten.max_pool3d,
+    aten.amax, aten.amin, aten.logsumexp, aten.logcumsumexp, aten.max_pool1d, aten.max_pool2d, aten.max_pool3d,
     aten.median.default, aten.max.default, aten.min.default, sign="keeps",
 )  # fmt: skip
 def keeps_sign(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
-    """Bound a non-decreasing function that picks among its inputs."""
-    return monotone(fn, x, *args, **kwargs)
+    """Bound a function of many entries that is non-decreasing in each, and no less than the least of them."""
+    return _ends(fn, x, *args, **kwargs)
 
 
 @rule(aten.acos, aten.erfc, aten.rsqrt, aten.special_erfcx)
 def decreasing(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function that is non-increasing: the ends change places."""
     lower, upper = fn(x.upper, *args, **kwargs), fn(x.lower, *args, **kwargs)
-    return Interval.around(fn(x.point, *args, **kwargs), lower, upper, x.gap_dtype)
+    return still(x, Interval.around(fn(x.point, *args, **kwargs), lower, upper, x.gap_dtype))
 
 
 @rule(aten.relu, sign="nonnegative")
 def relu(fn: Function, x: Interval) -> Interval:
     """Cut the gaps at zero, without subtracting, so that nothing is lost to rounding."""
     point = fn(x.point)
-    below = torch.minimum(x.below, point).to(x.gap_dtype)
+    below = torch.where(x.point > 0, torch.minimum(x.below, point), 0.0).to(x.gap_dtype)
     above = torch.where(x.point >= 0, x.above, fn(x.upper)).to(x.gap_dtype)
     return Interval(point, below, above)
+
+
+@rule(aten.sign, aten.sgn)
+def sign(fn: Function, x: Interval) -> Interval:
+    """Bound a sign; of an end that is not a number, either one."""
+    lower, upper = x.lower, x.upper
+    low, high = torch.where(lower.isnan(), -1.0, fn(lower)), torch.where(upper.isnan(), 1.0, fn(upper))
+    return Interval.around(fn(x.point), low, high, x.gap_dtype)
 
 
 @rule(aten.leaky_relu)
@@ -71,9 +84,54 @@ def leaky_relu(fn: Function, x: Interval, slope: float = 0.01) -> Interval:
         below = positive.below + slope * negative.above
         above = positive.above + slope * negative.below
         return Interval(fn(x.point, slope), below, above)
-    size = torch.maximum(positive.upper, -slope * negative.upper)
-    least = torch.where((x.lower <= 0) & (x.upper >= 0), 0.0, torch.minimum(fn(x.lower, slope), fn(x.upper, slope)))
-    return Interval.around(fn(x.point, slope), least, size, x.gap_dtype)
+    nearest = torch.where(x.lower > 0, x.lower, x.upper.clamp(max=0.0))
+    farthest = torch.maximum(positive.upper, -slope * negative.upper)
+    return Interval.around(fn(x.point, slope), fn(nearest, slope), farthest, x.gap_dtype)
+
+
+@rule(aten.elu)
+def elu(fn: Function, x: Interval, *scales: float) -> Interval:
+    """Bound an exponential unit; it bends at zero, and turns there if just one of its branches falls."""
+    alpha, scale, input_scale = (*scales, *[1.0] * (3 - len(scales)))
+    if min(alpha * scale * input_scale, scale) >= 0:
+        return monotone(fn, x, *scales)
+    lower, upper = fn(x.lower, *scales), fn(x.upper, *scales)
+    bend = torch.where((x.lower < 0) & (x.upper > 0), 0.0, upper)
+    rising = torch.where(x.point > 0, scale, alpha * scale * input_scale) >= 0
+    low = least(torch.where(rising, lower, upper), lower, upper, bend)
+    high = most(torch.where(rising, upper, lower), lower, upper, bend)
+    return Interval.around(fn(x.point, *scales), low, high, x.gap_dtype)
+
+
+@rule(aten.threshold)
+def threshold(fn: Function, x: Interval, limit: float, value: float) -> Interval:
+    """Bound ``x`` where it exceeds the limit and ``value`` elsewhere, which may lie on either side of it."""
+    lower, upper = fn(x.lower, limit, value), fn(x.upper, limit, value)
+    jumps = (x.lower <= limit) & (x.upper > limit)
+    low = torch.where(jumps, lower.clamp(max=limit), lower)
+    high = torch.where(jumps, upper.clamp(min=value), upper)
+    return Interval.around(fn(x.point, limit, value), low, high, x.gap_dtype)
+
+
+@rule(aten.softplus, sign="nonnegative")
+def softplus(fn: Function, x: Interval, beta: float = 1, limit: float = 20) -> Interval:
+    """Bound a softplus, which torch cuts short: it falls back to ``x`` itself at ``limit / beta``."""
+    if beta <= 0:
+        raise NotImplementedError(f"{fn} with beta {beta} is negative; softplus has bounds for beta > 0")
+    lower, upper = fn(x.lower, beta, limit), fn(x.upper, beta, limit)
+    edge = limit / beta
+    jumps = (x.lower <= edge) & (x.upper > edge)
+    low = torch.where(jumps, lower.clamp(max=edge), lower)
+    high = torch.where(jumps, upper.clamp(min=math.log1p(math.exp(limit)) / beta), upper)
+    return Interval.around(fn(x.point, beta, limit), low, high, x.gap_dtype)
+
+
+@rule(aten.nan_to_num)
+def nan_to_num(fn: Function, x: Interval, *values: float | None) -> Interval:
+    """Carry finite intervals; others may take any of the values that stand for infinity, and stay without bounds."""
+    finite = x.lower.isfinite() & x.upper.isfinite() | (x.width == 0)
+    below, above = (torch.where(finite, gap, torch.inf) for gap in (x.below, x.above))
+    return Interval(fn(x.point, *values), below, above)
 
 
 @rule(aten._prelu_kernel, takes=(0, 1))
@@ -83,7 +141,7 @@ def prelu(fn: Function, x: Interval | Tensor, weight: Interval | Tensor) -> Inte
     if isinstance(weight, Interval) and x.gap_dtype != weight.gap_dtype:
         x = Interval(x.point, x.below.to(weight.gap_dtype), x.above.to(weight.gap_dtype))
     positive = relu(aten.relu.default, x)
-    negative = weight * -relu(aten.relu.default, -x)
+    negative = apply(aten.mul.Tensor, -relu(aten.relu.default, -x), weight)
     total = positive + negative
     return Interval(fn(x.point, point_of(weight)), total.below, total.above)
 
@@ -109,11 +167,13 @@ def logaddexp(fn: Function, x: Any, y: Any) -> Interval:
 def _all_monotone(fn: Function, *args: Any) -> Interval:
     lower = fn(*(a.lower if isinstance(a, Interval) else a for a in args))
     upper = fn(*(a.upper if isinstance(a, Interval) else a for a in args))
+    for x in (a for a in args if isinstance(a, Interval)):  # fmax and fmin would lose what is not a number
+        lower, upper = torch.where(x.below.isnan(), torch.nan, lower), torch.where(x.above.isnan(), torch.nan, upper)
     return Interval.around(fn(*map(point_of, args)), lower, upper, gap_dtype_of(*args))
 
 
 @rule(
-    aten.max.dim, aten.min.dim, aten.cummax, aten.cummin, aten.sort, aten.topk, aten.kthvalue, aten.median.dim,
+    aten.max.dim, aten.min.dim, aten.cummax, aten.cummin, aten.median.dim,
     aten.max_pool2d_with_indices, aten.max_pool3d_with_indices, aten.adaptive_max_pool1d,
     aten.adaptive_max_pool2d, aten.adaptive_max_pool3d, sign="keeps", hidden={1: INDICES},
 )  # fmt: skip
@@ -121,6 +181,25 @@ def values_and_indices(fn: Callable[..., Any], x: Interval, *args: Any, **kwargs
     """Bound the values, each of which is non-decreasing in every input; the indices are hidden."""
     point, lower, upper = (fn(part, *args, **kwargs)[0] for part in (x.point, x.lower, x.upper))
     return Interval.around(point, lower, upper, x.gap_dtype), None
+
+
+@rule(aten.sort, aten.kthvalue, sign="keeps", hidden={1: INDICES})
+def ordered(fn: Callable[..., Any], x: Interval, *args: Any, **kwargs: Any) -> tuple[Interval, None]:
+    """Bound values by their rank; an end that is not a number, which torch ranks last, may have any."""
+    lower, upper = x.lower, x.upper
+    ends = torch.where(lower.isnan(), -torch.inf, lower), torch.where(upper.isnan(), torch.inf, upper)
+    point, low, high = (fn(part, *args, **kwargs)[0] for part in (x.point, *ends))
+    return Interval.around(point, low, high, x.gap_dtype), None
+
+
+@rule(aten.topk, sign="keeps", hidden={1: INDICES})
+def topk(
+    fn: Callable[..., Any], x: Interval, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Interval, None]:
+    """Bound the largest or smallest values, in order."""
+    if not sorted:
+        raise NotImplementedError(f"{fn} with sorted=False leaves open which value comes where; pass sorted=True")
+    return ordered(fn, x, k, dim, largest)
 
 
 @rule(aten.log_sigmoid_forward, hidden={1: "is a buffer for the backward pass"})

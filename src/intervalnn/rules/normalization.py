@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import around, gap_dtype_of, point_of, square
-from intervalnn.table import aten, rule
+from intervalnn.rules.arithmetic import around, point_of, square
+from intervalnn.table import apply, aten, rule
 
 Value = Interval | Tensor
 
@@ -32,12 +32,16 @@ def _loo(x: Tensor, dim: int) -> Tensor:
 def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return variance of the others' midpoints, and how far it can fall and rise inside their radii.
 
-    The fall is the tangent of the convex variance, the rise its exact expansion.
+    The rise is the exact expansion. The fall is the tangent of the convex variance or, where it says
+    less, for large radii, the triangle inequality of its root.
     """
     off = mid - mid.mean(dim, keepdim=True)
     others = (((off**2).sum(dim, keepdim=True) - off**2 * (n / (n - 1))) / (n - 1)).clamp(min=0.0)
     slope = (_loo(off.abs() * radius, dim) + off.abs() / (n - 1) * _loo(radius, dim)) * (2 / (n - 1))
-    return others, slope, slope + _loo(radius**2, dim) / (n - 1)
+    squares = _loo(radius**2, dim) / (n - 1)
+    near = (squares > 0) & (squares < others)
+    triangle = 2 * torch.sqrt(torch.where(near, others * squares, 1.0)) - squares
+    return others, torch.where(near & (triangle < slope), triangle, slope), slope + squares
 
 
 def _standardise(x: Interval, eps: float, dim: int) -> Interval:
@@ -53,7 +57,7 @@ def _standardise(x: Interval, eps: float, dim: int) -> Interval:
     at_point = _loo_spread(c, torch.zeros_like(c), n, dim)[0]
     t = (c - c.mean(dim, keepdim=True)) / k  # x_i less the mean of the others
     t_high, t_low = t + above + _loo(below, dim) / (n - 1), t - below - _loo(above, dim) / (n - 1)
-    least, most = (variance - fall).clamp(min=0.0), variance + rise
+    least, most = torch.where(variance > fall, variance - fall, 0.0), variance + rise
 
     def value(t: Tensor, v: Tensor) -> Tensor:
         root = torch.sqrt(k * v + k * t.square() / n + eps)
@@ -81,9 +85,9 @@ def _rms_standardise(x: Interval, eps: float, dim: int) -> Interval:
 def _affine(point: Tensor, z: Interval, weight: Value | None, bias: Value | None, *like: Any) -> Interval:
     """Scale and shift the gaps around ``point``, the model's own result."""
     if weight is not None:
-        z = z * weight
+        z = apply(aten.mul.Tensor, z, weight)  # by name: dynamo does not see the operators of an interval and a tensor
     if bias is not None:
-        z = z + bias
+        z = apply(aten.add.Tensor, z, bias)
     return around(point, z.below, z.above, *like)
 
 
@@ -170,7 +174,7 @@ def _fixed_statistics(
     """Bound an affine map per channel."""
     dims = point.dim()
     scale, shift = _by_channel(torch.rsqrt(var + eps), dims), _by_channel(mean, dims)
-    z = (Interval.of(x) - shift) * scale  # type: ignore[operator]
+    z = apply(aten.mul.Tensor, apply(aten.sub.Tensor, Interval.of(x), shift), scale)
     return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias)
 
 
@@ -181,6 +185,22 @@ def batch_norm(
     """Bound a batch norm in eval mode."""
     point = fn(point_of(x), point_of(weight), point_of(bias), mean, var, momentum, eps)[0]
     return _fixed_statistics(point, x, weight, bias, mean, var, eps), None, None
+
+
+@rule(aten.instance_norm, takes=(0, 1, 2))
+def instance_norm(
+    fn: Any, x: Value, weight: Value | None, bias: Value | None, mean: Tensor | None, var: Tensor | None,
+    use_input_stats: bool, momentum: float, eps: float, *rest: Any,
+) -> Interval:  # fmt: skip
+    """Bound an instance norm, with statistics of each image or, where it has kept some, with these."""
+    point = fn(point_of(x), point_of(weight), point_of(bias), mean, var, use_input_stats, momentum, eps, *rest)
+    if not use_input_stats:
+        assert mean is not None and var is not None
+        return _fixed_statistics(point, x, weight, bias, mean, var, eps)
+    flat = Interval.of(x).map(lambda part: part.flatten(2))
+    z = _standardise(flat, eps, -1).map(lambda part: part.reshape(point.shape))
+    dims = point.dim()
+    return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias)
 
 
 @rule(aten.var.correction, aten.var.dim, sign="nonnegative")
@@ -211,11 +231,9 @@ def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> In
 def vector_norm(fn: Any, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a norm, non-decreasing in the size of every entry."""
     size = abs(x)
-    order = args[0] if args else 2
-    point = fn(x.point, *args, **kwargs)
-    ends = fn(size.lower.clamp(min=0.0), *args, **kwargs), fn(size.upper, *args, **kwargs)
-    lower, upper = ends if order >= 0 else ends[::-1]
-    return Interval.around(point, lower, upper, gap_dtype_of(x))
+    nearest = torch.where(size.lower > 0, size.lower, 0.0)  # also where it is not a number
+    lower, upper = fn(nearest, *args, **kwargs), fn(size.upper, *args, **kwargs)
+    return Interval.around(fn(x.point, *args, **kwargs), lower, upper, size.gap_dtype)
 
 
 @rule(aten._cdist_forward, takes=(0, 1), sign="nonnegative")

@@ -25,7 +25,8 @@ refuse(
 )  # fmt: skip
 
 refuse(
-    aten.as_strided, aten.sym_stride, aten.sym_storage_offset,
+    aten.as_strided, aten.as_strided_scatter, aten.sym_stride, aten.sym_storage_offset, aten.sym_is_contiguous,
+    aten.resize_, aten.view.dtype, aten.view_copy.dtype,
     why="depends on how the numbers lie in memory; use reshape, permute or unfold instead",
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import point_of
+from intervalnn.rules.arithmetic import around, gap_dtype_of, point_of
 from intervalnn.table import aten, plain, rule
 
 Function = Callable[..., Any]
@@ -23,7 +23,7 @@ Function = Callable[..., Any]
     aten.view, aten._unsafe_view, aten.reshape, aten._reshape_alias, aten.view_copy, aten.flatten, aten.unflatten,
     aten.permute, aten.transpose, aten.t, aten.movedim, aten.swapaxes, aten.squeeze, aten.unsqueeze, aten.expand,
     aten.select, aten.slice, aten.narrow, aten.diagonal, aten.unfold, aten.alias, aten.clone, aten.contiguous,
-    aten.detach, aten.lift_fresh_copy, aten.resolve_conj, aten.resolve_neg, aten.expand_copy,
+    aten.lift_fresh_copy, aten.resolve_conj, aten.resolve_neg, aten.expand_copy,
     # moves
     aten.repeat, aten.repeat_interleave.self_int, aten.repeat_interleave.self_Tensor, aten.tile, aten.flip,
     aten.roll, aten.rot90, aten.index, aten._unsafe_index, aten.index_select, aten.gather, aten.take,
@@ -33,11 +33,11 @@ Function = Callable[..., Any]
     aten.replication_pad1d, aten.replication_pad2d, aten.replication_pad3d,
     # sums and means
     aten.sum, aten.mean, aten.cumsum, aten.trace, aten.col2im,
-    aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d, aten.adaptive_avg_pool1d, aten.adaptive_avg_pool2d,
+    aten.avg_pool1d, aten.adaptive_avg_pool1d, aten.adaptive_avg_pool2d,
     aten.adaptive_avg_pool3d, aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d,
     aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d, aten._upsample_nearest_exact1d,
     aten._upsample_nearest_exact2d, aten._upsample_nearest_exact3d, aten.upsample_linear1d,
-    aten.upsample_bilinear2d, aten.upsample_trilinear3d, aten._upsample_bilinear2d_aa,
+    aten.upsample_bilinear2d, aten.upsample_trilinear3d,
     sign="keeps",
 )  # fmt: skip
 def carry(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
@@ -45,6 +45,27 @@ def carry(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     point = fn(x.point, *args, **kwargs)
     kwargs.pop("dtype", None)  # the gaps keep theirs
     return Interval(point, fn(x.below, *args, **kwargs), fn(x.above, *args, **kwargs))
+
+
+@rule(aten.detach, sign="keeps")
+def detach(fn: Function, x: Interval) -> Interval:
+    """Cut off the point alone, whose gradient the model did not want; the gaps have one of their own."""
+    return Interval(fn(x.point), x.below, x.above)
+
+
+@rule(aten.avg_pool2d, aten.avg_pool3d, takes=(0, 6), sign="keeps")
+def mean_pool(fn: Function, x: Interval, *args: Any) -> Interval:
+    """Average the gaps; they change places under a negative divisor, which the last argument may be."""
+    if len(args) < 6 or args[5] is None or args[5] > 0:
+        return carry_in_full(fn, x, *args)
+    flipped = carry_in_full(fn, -x, *args[:5], -args[5])
+    return Interval(fn(x.point, *args), flipped.below, flipped.above)
+
+
+@rule(aten._upsample_bilinear2d_aa, sign="keeps")
+def carry_in_full(fn: Function, x: Interval, *args: Any) -> Interval:
+    """Do to the gaps what is done to the point, in its dtype: torch has no such kernel for all of theirs."""
+    return around(fn(x.point, *args), *(fn(gap.to(x.dtype), *args) for gap in (x.below, x.above)), x)
 
 
 @rule(
@@ -67,7 +88,7 @@ def join(fn: Function, tensors: list[Interval | Tensor], *args: Any) -> Interval
 
 def _parts(x: Interval | Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     if isinstance(x, Interval):
-        return x.point, x.below, x.above
+        return x.point, x.below.to(dtype), x.above.to(dtype)
     gap = torch.zeros_like(x, dtype=dtype)
     return x, gap, gap
 
@@ -91,9 +112,11 @@ def where(fn: Function, condition: Tensor, x: Any, y: Any) -> Interval:
     """Choose among the gaps as among the points."""
     like = x if isinstance(x, Interval) else y
     (x_below, x_above), (y_below, y_above) = _zero_or_gaps(x, like), _zero_or_gaps(y, like)
-    below, above = torch.where(condition, x_below, y_below), torch.where(condition, x_above, y_above)
     point = torch.where(condition, point_of(x), point_of(y))
-    return Interval(point, below.expand(point.shape), above.expand(point.shape))
+    if point.is_complex():
+        x_below, x_above, y_below, y_above = (gap.to(point.dtype) for gap in (x_below, x_above, y_below, y_above))
+    below, above = torch.where(condition, x_below, y_below), torch.where(condition, x_above, y_above)
+    return around(point, below, above, x, y)
 
 
 def _zero_or_gaps(x: Any, like: Interval) -> tuple[Tensor, Tensor]:
@@ -119,8 +142,7 @@ def _gaps_like(x: Any, *candidates: Any) -> tuple[Tensor, Tensor]:
 
 
 @rule(
-    aten.slice_scatter, aten.select_scatter, aten.diagonal_scatter, aten.as_strided_scatter, aten.copy,
-    takes=(0, 1), sign="keeps",
+    aten.slice_scatter, aten.select_scatter, aten.diagonal_scatter, takes=(0, 1), sign="keeps",
 )  # fmt: skip
 def write_part(fn: Function, x: Any, source: Any, *args: Any, **kwargs: Any) -> Interval:
     """Write the gaps of ``source`` over those of ``x``, where its point is written."""
@@ -142,8 +164,10 @@ def index_put(fn: Function, x: Any, indices: Any, values: Any, accumulate: bool 
 @rule(aten.scatter.src, aten.scatter_add, aten.index_add, aten.index_copy, takes=(0, 3), sign="keeps")
 def scatter(fn: Function, x: Any, dim: int, index: Tensor, source: Any, **kwargs: Any) -> Interval:
     """Write or add the gaps of ``source`` where their points are written or added."""
-    if kwargs.get("alpha", 1) < 0:
-        raise NotImplementedError(f"{fn} with a negative alpha; negate the source instead")
+    alpha = kwargs.get("alpha", 1)
+    if alpha < 0:  # adding less of the source is adding more of what it is not
+        flipped = scatter(fn, x, dim, index, -Interval.of(source), alpha=-alpha)
+        return Interval(fn(point_of(x), dim, index, point_of(source), alpha=alpha), flipped.below, flipped.above)
     return _by_parts(lambda a, b: fn(a, dim, index, b, **kwargs), x, source)
 
 
@@ -168,15 +192,26 @@ def scatter_reduce(
         return _by_parts(call, x, source)
     if reduce == "prod":
         raise NotImplementedError(f"{fn} with reduce='prod' of intervals; multiply them one by one instead")
+    dtype = gap_dtype_of(x, source)
     x, source = Interval.of(x), Interval.of(source)
     lower, upper = call(x.lower, source.lower), call(x.upper, source.upper)
-    return Interval.around(call(x.point, source.point), lower, upper, x.gap_dtype)
+    return Interval.around(call(x.point, source.point), lower, upper, dtype)
 
 
 def _by_parts(fn: Callable[[Tensor, Tensor], Tensor], x: Any, y: Any) -> Interval:
     like = x if isinstance(x, Interval) else y
     parts = zip(_parts(x, like.gap_dtype), _parts(y, like.gap_dtype), strict=True)
+    if like.dtype.is_complex:  # writes into complex tensors have no derivative in torch
+        return Interval(*(torch.complex(fn(a.real, b.real), fn(a.imag, b.imag)) for a, b in parts))
     return Interval(*(fn(a, b) for a, b in parts))
+
+
+@rule(aten.copy, takes=(0, 1))
+def copy(fn: Function, x: Any, source: Any, *args: Any) -> Interval:
+    """Forget ``x`` but for its shape and dtype."""
+    point = fn(point_of(x), point_of(source), *args)
+    below, above = _zero_or_gaps(source, x)  # which torch.copy itself would not differentiate
+    return Interval(point, below.expand(point.shape), above.expand(point.shape))
 
 
 @rule(aten.fill.Tensor, aten.fill.Scalar, takes=(0, 1))
@@ -184,7 +219,7 @@ def fill(fn: Function, x: Any, value: Any) -> Any:
     """Forget ``x`` but for its shape."""
     if not isinstance(value, Interval):
         return Interval.of(fn(point_of(x), value))
-    return value.map(lambda part: part.expand(x.shape))
+    return around(fn(point_of(x), value.point), value.below, value.above, value)
 
 
 @rule(
@@ -194,14 +229,19 @@ def embedding_bag(
     fn: Function, weight: Interval, indices: Tensor, offsets: Tensor, scale: bool = False, mode: int = 0,
     sparse: bool = False, sample_weights: Tensor | None = None, *rest: Any,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Add up, average, or take the largest of the rows of a table of intervals."""
+    """Add up, average, or take the largest of the rows of a table of intervals.
+
+    The gaps go through the one of the two operations that has a derivative.
+    """
 
     def call(table: Tensor, factors: Tensor | None) -> Any:
-        return fn(table, indices, offsets, scale, mode, sparse, factors, *rest)
+        return aten._embedding_bag.default(table, indices, offsets, scale, mode, sparse, factors, *rest)
 
-    point, *others = call(weight.point, sample_weights)
+    point, *others = fn(weight.point, indices, offsets, scale, mode, sparse, sample_weights, *rest)
     if mode == 2:
-        lower, upper = (call(end, None)[0] for end in (weight.lower, weight.upper))
+        lower, upper = weight.lower, weight.upper
+        ends = torch.where(lower.isnan(), -torch.inf, lower), torch.where(upper.isnan(), torch.inf, upper)
+        lower, upper = (call(end, None)[0] for end in ends)
         return Interval.around(point, lower, upper, weight.gap_dtype), *others
     if sample_weights is None:
         return Interval(point, call(weight.below, None)[0], call(weight.above, None)[0]), *others
@@ -247,14 +287,23 @@ def _taps(fn: Any, x: Interval, axis: int, outputs: int, align_corners: bool, sc
     return taps[0, :, :, 0].mT.abs()
 
 
-@rule(aten.cross, aten.linalg_cross, takes=(0, 1))
-def cross(fn: Function, x: Any, y: Any, dim: int = -1) -> Interval:
+@rule(aten.cross, takes=(0, 1))
+def first_cross(fn: Function, x: Any, y: Any, dim: int | None = None) -> Interval:
+    """Bound a cross product along the first dimension of size three, unless another is named."""
+    return cross(fn, x, y, dim=x.shape.index(3) if dim is None else dim)
+
+
+@rule(aten.linalg_cross, takes=(0, 1))
+def cross(fn: Function, x: Any, y: Any, *, dim: int = -1) -> Interval:
     """Bound a cross product, a difference of products of independent components."""
     point = fn(point_of(x), point_of(y), dim=dim)
-    x, y = Interval.of(x), Interval.of(y)
-    (x1, x2), (y1, y2) = (tuple(v.map(lambda p, s=s: p.roll(s, dim)) for s in (-1, -2)) for v in (x, y))
-    gap = x1 * y2 - x2 * y1
-    return Interval(point, gap.below, gap.above)
+    first, second = Interval.of(x), Interval.of(y)
+
+    def roll(v: Interval, steps: int) -> Interval:
+        return v.map(lambda part: part.roll(-steps, dim))
+
+    gap = roll(first, 1) * roll(second, 2) - roll(first, 2) * roll(second, 1)
+    return around(point, gap.below, gap.above, x, y)
 
 
 # What these return does not depend on the values they are given.

@@ -1,0 +1,88 @@
+"""Batches: the same ones in every run, and on any number of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, TensorDataset, default_collate
+
+from intervalnn.pairs import split
+
+__all__ = ["Batches", "parts"]
+
+
+def parts(batch: Any, device: torch.device) -> tuple[tuple[Any, ...], Tensor]:
+    """Return the model's arguments and the target of a batch, on the device."""
+    x, target = split(batch)
+    args = tuple(x) if isinstance(x, tuple | list) else (x,)
+    args = pytree.tree_map(lambda t: t.to(device, non_blocking=True) if isinstance(t, Tensor) else t, args)
+    return args, target.to(device, non_blocking=True)
+
+
+class Batches:
+    """The batches of a loader, in an order that can be had again, shared out among processes.
+
+    A loader over an indexed data set is read in an order that depends on the seed and the
+    epoch alone, so a run that was stopped goes on with the batches it would have had; and each
+    batch is cut into as many shares as there are processes, so several of them take the
+    steps that one would take. Any other iterable is read as it comes.
+    """
+
+    def __init__(self, loader: Iterable[Any], *, seed: int = 0, rank: int = 0, world: int = 1) -> None:
+        self.loader, self.seed, self.rank, self.world = loader, seed, rank, world
+        known = isinstance(loader, DataLoader) and isinstance(loader.sampler, RandomSampler | SequentialSampler)
+        self.indexed = known and getattr(loader, "batch_size", None) is not None
+        if world > 1 and not self.indexed:
+            raise ValueError(
+                f"with {world} processes the loader must be a torch DataLoader over an indexed data set with its "
+                f"standard sampler, so that it can be shared out; got {type(loader).__name__}"
+            )
+
+    def __len__(self) -> int:
+        if not isinstance(self.loader, Sized):
+            raise TypeError("the loader must have a length, so that the learning rate can be planned")
+        return len(self.loader)
+
+    def epoch(self, number: int) -> Iterator[tuple[Any, float]]:
+        """Yield this process's share of each batch, and its weight in the mean over processes."""
+        if not self.indexed:
+            yield from ((batch, 1.0) for batch in self.loader)
+            return
+        shares, weights = self._shares(number)
+        yield from zip(_read(self.loader, shares), weights, strict=True)  # type: ignore[arg-type]
+
+    def _shares(self, number: int) -> tuple[list[list[int]], list[float]]:
+        """Return the samples of each of this process's shares, and their weights."""
+        loader = self.loader
+        assert isinstance(loader, DataLoader) and loader.batch_size is not None
+        order = torch.arange(len(loader.dataset))  # type: ignore[arg-type]
+        if isinstance(loader.sampler, RandomSampler):
+            order = torch.randperm(len(order), generator=torch.Generator().manual_seed(self.seed * 1_000_003 + number))
+        whole = [batch.tolist() for batch in order.split(loader.batch_size)]
+        if loader.drop_last and len(whole[-1]) < loader.batch_size:
+            whole.pop()
+        shares = [batch[self.rank :: self.world] for batch in whole]
+        weights = [len(share) * self.world / len(batch) for share, batch in zip(shares, whole, strict=True)]
+        # A process without a share takes one sample along, at no weight, to keep in step with the others.
+        return [share or batch[:1] for share, batch in zip(shares, whole, strict=True)], weights
+
+
+def _read(loader: DataLoader[Any], shares: list[list[int]]) -> Iterator[Any]:
+    """Read samples in the order of ``shares`` as ``loader`` would."""
+    dataset = loader.dataset
+    if isinstance(dataset, TensorDataset) and loader.collate_fn is default_collate:
+        for share in shares:  # many times faster than one by one
+            yield tuple(tensor[torch.tensor(share, device=tensor.device)] for tensor in dataset.tensors)
+        return
+    yield from DataLoader(
+        dataset,
+        batch_sampler=shares,
+        num_workers=loader.num_workers,
+        collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory,
+        worker_init_fn=loader.worker_init_fn,
+    )

@@ -1,0 +1,78 @@
+"""Explanation: which layers open the bounds, as a table and as a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Explanation", "Row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One parameter of the underlying model.
+
+    Attributes:
+        name: Its name.
+        sensitivity: Mean output width per unit of gap on both sides of all its entries.
+        gap: Mean gap, over its entries and both sides.
+        width: Sensitivity times gap: the width that it opens, if alone and small.
+        share: Its part in the sum of these widths.
+    """
+
+    name: str
+    sensitivity: float
+    gap: float
+    width: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Sensitivity, gap and width of every parameter that has gaps, in the order of the model."""
+
+    rows: tuple[Row, ...]
+
+    @staticmethod
+    def of(found: Mapping[str, tuple[float, float]]) -> Explanation:
+        """Make an explanation of sensitivities and mean gaps."""
+        widths = {name: sensitivity * gap for name, (sensitivity, gap) in found.items()}
+        total = sum(widths.values()) or 1.0
+        rows = (Row(name, s, gap, widths[name], widths[name] / total) for name, (s, gap) in found.items())
+        return Explanation(tuple(rows))
+
+    def table(self) -> Table:
+        """Return the table, for a rich console."""
+        table = Table("parameter", title="What opens the bounds")
+        for heading in ("sensitivity", "mean gap", "width", "share"):
+            table.add_column(heading, justify="right")
+        for row in self.rows:
+            table.add_row(row.name, f"{row.sensitivity:.3g}", f"{row.gap:.3g}", f"{row.width:.3g}", f"{row.share:.1%}")
+        return table
+
+    def __str__(self) -> str:
+        console = Console(width=100, no_color=True)
+        with console.capture() as captured:
+            console.print(self.table())
+        return captured.get()
+
+    def plot(self, path: str | Path) -> Path:
+        """Write a plot of sensitivity and width by parameter; needs matplotlib."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8, 1 + 0.25 * len(self.rows)), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True)
+        places = range(len(self.rows))
+        left.barh(places, [max(row.sensitivity, 1e-30) for row in self.rows], color="#4477aa")
+        right.barh(places, [row.width for row in self.rows], color="#ee6677")
+        left.set(xscale="log", xlabel="output width per unit of gap", yticks=places)
+        left.set_yticklabels([row.name for row in self.rows], fontsize=8)
+        left.invert_yaxis()
+        right.set_xlabel("output width that its gaps open")
+        path = Path(path)
+        figure.savefig(path, dpi=150)
+        return path

@@ -1,0 +1,83 @@
+"""Gaps: what is trained, and how it becomes the interval around a weight."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from intervalnn.interval import Interval
+
+__all__ = ["Gaps", "Kind"]
+
+Kind = Literal["weight", "channel", "layer"]
+
+
+class Gaps(nn.Module):
+    """The two gaps around one parameter of the underlying model.
+
+    What is trained is ``below`` and ``above``, one number per entry (``"weight"``, the paper),
+    or one per output channel or per layer, which then multiplies the size of each weight
+    (biases keep one number per entry). ``scale`` turns them into gaps: one at first, and one
+    over the parameter's sensitivity once the network is balanced, so that a step of training moves
+    the output by the same amount whichever layer it is in.
+
+    Around a complex parameter, real and imaginary part have gaps of their own, side by side at the end.
+
+    Args:
+        around: The parameter.
+        kind: For what there is a gap of its own.
+        cap: The largest gap, as a multiple of the parameter's root mean square; None for no limit.
+    """
+
+    scale: Tensor
+
+    def __init__(self, around: Tensor, kind: Kind = "weight", cap: float | None = None) -> None:
+        super().__init__()
+        around = torch.view_as_real(around) if around.is_complex() else around
+        self.relative = kind != "weight" and around.dim() > 1
+        self.cap = cap
+        shape = list(around.shape)
+        if self.relative:
+            shape = [shape[0] if kind == "channel" else 1] + [1] * (len(shape) - 1)
+        self.below = nn.Parameter(around.new_zeros(shape))
+        self.above = nn.Parameter(around.new_zeros(shape))
+        self.register_buffer("scale", around.new_ones(()))
+
+    def interval(self, point: Tensor, dtype: torch.dtype | None = None) -> Interval:
+        """Return the interval around ``point``; a negative gap counts as none."""
+        around = torch.view_as_real(point) if point.is_complex() else point
+        factor = self.scale * around.abs() if self.relative else self.scale
+        below, above = (_NonNegative.apply(gap) * factor for gap in (self.below, self.above))  # type: ignore[no-untyped-call]
+        if self.cap is not None:
+            most = self.cap * around.square().mean().sqrt()
+            below, above = torch.minimum(below, most), torch.minimum(above, most)
+        if point.is_complex():
+            return Interval(point, torch.view_as_complex(below), torch.view_as_complex(above))
+        return Interval(point, below.to(dtype or point.dtype), above.to(dtype or point.dtype))
+
+    @torch.no_grad()
+    def rescale(self, scale: Tensor) -> None:
+        """Change the scale, and what is trained with it, so that the gaps stay as they are."""
+        factor = torch.where(scale > 0, self.scale / scale, 0.0)
+        self.below.mul_(factor)
+        self.above.mul_(factor)
+        self.scale.copy_(scale)
+
+
+class _NonNegative(torch.autograd.Function):
+    """Cut at zero, but let a gap that an optimiser has pushed below zero come back.
+
+    The gradient of a plain cut is zero there, and the gap would never move again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gap: Tensor) -> Tensor:
+        ctx.save_for_backward(gap)
+        return gap.clamp(min=0.0)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (gap,) = ctx.saved_tensors
+        return torch.where((gap >= 0) | (grad < 0), grad, torch.zeros_like(grad))

@@ -1,0 +1,70 @@
+"""Losses: how far targets lie outside of bounds, and how wide the bounds are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from intervalnn.interval import Interval
+
+__all__ = ["Loss", "interval", "mae", "mse", "pinball"]
+
+Loss = Callable[[Any, Tensor], Tensor]
+
+
+def mse(output: Tensor, target: Tensor) -> Tensor:
+    """Return the mean squared error."""
+    return (output - target).square().mean()
+
+
+def mae(output: Tensor, target: Tensor) -> Tensor:
+    """Return the mean absolute error."""
+    return (output - target).abs().mean()
+
+
+def interval(*, beta: float) -> Loss:
+    """Penalise targets outside the bounds, and the width of the bounds (Eq. 2).
+
+    Averages over the components where the paper sums, so that ``beta`` does not depend
+    on the size of the batch or of the signal.
+
+    Args:
+        beta: The price of width. At ``beta`` near the mean absolute error of the underlying
+            model, which the paper recommends, the best width is zero; see
+            :func:`intervalnn.guarantee.beta_from_residuals` for one that gives a coverage.
+    """
+    if not beta > 0:
+        raise ValueError(f"beta must be positive, got {beta}")
+
+    def loss(bounds: Interval, target: Tensor) -> Tensor:
+        missed_above = (target - bounds.upper).clamp(min=0.0)
+        missed_below = (bounds.lower - target).clamp(min=0.0)
+        return (missed_above**2 + missed_below**2 + beta * bounds.width).mean()
+
+    return loss
+
+
+def pinball(*, coverage: float) -> Loss:
+    """Make the bounds the two quantiles between which a share of ``coverage`` of the targets lies.
+
+    Not in the paper. Its minimum has the coverage that is asked for, where that of the
+    interval loss depends on the shape of the errors.
+
+    Args:
+        coverage: Share of the targets between the bounds, half of the others on either side.
+    """
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must lie between 0 and 1, got {coverage}")
+    tail = (1 - coverage) / 2
+
+    def loss(bounds: Interval, target: Tensor) -> Tensor:
+        above, below = target - bounds.upper, bounds.lower - target
+        # The pinball loss of a quantile q at level t is max(t (y - q), (t - 1)(y - q)).
+        return (
+            torch.maximum((1 - tail) * above, -tail * above) + torch.maximum((1 - tail) * below, -tail * below)
+        ).mean()
+
+    return loss

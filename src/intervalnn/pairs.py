@@ -1,0 +1,107 @@
+"""Pairs: what a method predicts for each batch of a loader, and the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+import torch.utils._pytree as pytree
+from torch import Tensor
+
+from intervalnn.prediction import Prediction
+
+__all__ = ["Method", "predicted", "split", "summed", "without"]
+
+
+class Method(Protocol):
+    """Anything that predicts with bounds: an interval network, or a baseline."""
+
+    def predict(self, x: Any, /) -> Prediction:
+        """Return point, bounds, score and direction."""
+        ...
+
+
+def split(batch: Any) -> tuple[Any, Tensor]:
+    """Return the measurement and the target of a batch.
+
+    Args:
+        batch: A pair ``(x, y)``, or a mapping with the keys ``"input"`` and ``"target"``.
+
+    Example:
+        >>> split({"input": 1.0, "target": torch.zeros(2)})
+        (1.0, tensor([0., 0.]))
+    """
+    if isinstance(batch, Mapping) and {"input", "target"} <= batch.keys():
+        x, target = batch["input"], batch["target"]
+    elif isinstance(batch, (tuple, list)) and len(batch) == 2:
+        x, target = batch
+    else:
+        got = f"a mapping with {sorted(batch)}" if isinstance(batch, Mapping) else f"a {type(batch).__name__}"
+        raise TypeError(f"a batch must be a pair (x, y) or a mapping with 'input' and 'target', got {got}")
+    if not isinstance(target, Tensor):
+        raise TypeError(f"the target of a batch must be a tensor, got a {type(target).__name__}")
+    return x, target
+
+
+def predicted(method: Method, loader: Iterable[Any]) -> Iterator[tuple[Prediction, Tensor]]:
+    """Yield for each batch what the method predicts and the target, on the device of the prediction.
+
+    The measurement is moved to ``method.device``, where the method has one.
+    """
+    prediction = None
+    for batch in loader:
+        x, target = split(batch)
+        with torch.no_grad():
+            prediction = method.predict(_moved(x, getattr(method, "device", None)))
+        yield prediction, _checked(prediction, target)
+    if prediction is None:
+        raise ValueError("the loader is empty: it must yield at least one batch")
+
+
+def _moved(x: Any, device: torch.device | None) -> Any:
+    if device is None:
+        return x
+    return pytree.tree_map(lambda part: part.to(device) if isinstance(part, Tensor) else part, x)
+
+
+def _checked(prediction: Prediction, target: Tensor) -> Tensor:
+    """Return the target on the device of the prediction, once it is known that the two can be compared."""
+    if not isinstance(prediction, Prediction):
+        raise TypeError(f"predict must return one Prediction, got a {type(prediction).__name__}; wrap the method")
+    point = prediction.point
+    if target.shape != point.shape:
+        raise ValueError(
+            f"target must have shape {tuple(point.shape)}, like the prediction, got {tuple(target.shape)}; "
+            "reshape one of them in the loader"
+        )
+    if point.is_complex() or target.is_complex():
+        raise TypeError("complex predictions cannot be ordered; predict real and imaginary part apart")
+    parts = {"target": target, "point": point, "gap below": prediction.below, "gap above": prediction.above}
+    for name, part in parts.items():
+        if not bool(part.isfinite().all()):
+            raise ValueError(f"the {name} must be finite, got NaN or infinity; leave out such samples")
+    return target.to(point.device)
+
+
+@contextmanager
+def without(method: Any, *names: str) -> Iterator[None]:
+    """Switch off what the method does to its bounds afterwards, such as ``"calibration"``."""
+    before = {name: value for name in names if (value := getattr(method, name, None)) is not None}
+    for name in before:
+        setattr(method, name, None)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(method, name, value)
+
+
+def summed(x: Tensor) -> Tensor:
+    """Return the sum of ``x`` over all processes; ``x`` itself where there is just one."""
+    if dist.is_available() and dist.is_initialized():
+        x = x.clone()
+        dist.all_reduce(x)
+    return x

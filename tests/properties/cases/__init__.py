@@ -1,0 +1,17 @@
+"""The table of cases: at least one for every operation that has a rule, more where it has several ways."""
+
+from __future__ import annotations
+
+from properties.cases import activations, arithmetic, complexes, normalization, products, refusals, selection, structure
+
+CASES = [
+    *arithmetic.CASES,
+    *products.CASES,
+    *activations.CASES,
+    *normalization.CASES,
+    *selection.CASES,
+    *structure.CASES,
+    *complexes.CASES,
+]
+REFUSED = refusals.REFUSED
+SHAPE_ONLY = refusals.SHAPE_ONLY

@@ -1,0 +1,91 @@
+"""Cases of operations that refuse intervals, and of those that read nothing but shapes."""
+
+import torch
+
+from properties.case import Case, real
+
+aten = torch.ops.aten
+X, Y = real(2, 3), real(2, 3)
+
+COMPARISONS = [
+    *[Case(getattr(aten, name).Tensor, X, Y) for name in ("eq", "ne", "lt", "le", "gt", "ge")],
+    *[Case(getattr(aten, name).Tensor, X, Y) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")],
+    *[
+        Case(getattr(aten, name).default, X)
+        for name in ("isnan", "isinf", "isfinite", "any", "all", "logical_not", "bitwise_not", "signbit")
+    ],
+    *[
+        Case(getattr(aten, name).default, X, Y)
+        for name in ("logical_and", "logical_or", "logical_xor", "equal", "isclose", "allclose")
+    ],
+    Case(aten.isin.Tensor_Tensor, X, Y),
+]
+
+INDICES = [
+    *[Case(getattr(aten, name).default, X) for name in ("argmax", "argmin", "argsort", "nonzero", "_unique2", "mode")],
+    Case(aten.bincount.default, real(3)),
+    Case(aten.searchsorted.Tensor, real(3), Y),
+    Case(aten.bucketize.Tensor, X, real(3)),
+    Case(aten.item.default, real()),
+    Case(aten._local_scalar_dense.default, real()),
+]
+
+MEMORY = [
+    Case(aten.as_strided.default, X, [3, 2], [1, 3]),
+    Case(aten.as_strided_scatter.default, X, real(2), [2], [1]),
+    Case(aten.sym_stride.int, X, 0),
+    Case(aten.sym_storage_offset.default, X),
+    Case(aten.sym_is_contiguous.default, X),
+    Case(aten.resize_.default, X, [3]),
+    Case(aten.view.dtype, X, torch.float32),
+    Case(aten.view_copy.dtype, X, torch.float32),
+]
+
+BACKWARD = [
+    Case(getattr(aten, name).default, X)
+    for name in (
+        "_adaptive_avg_pool2d_backward", "avg_pool2d_backward", "convolution_backward", "embedding_dense_backward",
+        "max_pool2d_with_indices_backward", "native_group_norm_backward", "native_layer_norm_backward",
+    )
+]  # fmt: skip
+
+RANDOM = [
+    *[
+        Case(getattr(aten, name).default, X)
+        for name in (
+            "rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm", "bernoulli",
+            "multinomial", "normal_functional", "uniform", "exponential", "poisson", "native_dropout", "alpha_dropout",
+            "feature_dropout", "rrelu_with_noise", "rrelu_with_noise_functional", "_fused_dropout",
+            "fractional_max_pool2d", "fractional_max_pool3d",
+        )
+    ],
+    Case(aten.normal.float_Tensor, 0.0, X),
+    Case(aten._native_batch_norm_legit.default, X),
+    Case(aten._native_batch_norm_legit_functional.default, X),
+]  # fmt: skip
+
+REFUSED = [*COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
+
+SHAPE_ONLY = [
+    Case(aten.sym_size.int, X, 0),
+    Case(aten.sym_numel.default, X),
+    Case(aten.arange.default, 3),
+    Case(aten.empty.memory_format, [2]),
+    Case(aten.empty_like.default, X),
+    Case(aten.empty_strided.default, [2], [1]),
+    Case(aten.full.default, [2], 1.0),
+    Case(aten.full_like.default, X, 1.0),
+    Case(aten.zeros.default, [2]),
+    Case(aten.zeros_like.default, X),
+    Case(aten.ones.default, [2]),
+    Case(aten.ones_like.default, X),
+    Case(aten.new_zeros.default, X, [2]),
+    Case(aten.new_ones.default, X, [2]),
+    Case(aten.new_full.default, X, [2], 1.0),
+    Case(aten.new_empty.default, X, [2]),
+    Case(aten.scalar_tensor.default, 1.0),
+    Case(aten.linspace.default, 0.0, 1.0, 3),
+    Case(aten.eye.default, 2),
+    Case(aten.tril_indices.default, 2, 2),
+    Case(aten.triu_indices.default, 2, 2),
+]

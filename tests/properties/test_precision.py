@@ -1,0 +1,132 @@
+"""Bounds in lower precision, and of numbers that are not finite.
+
+The margin. Let ``e`` be the machine epsilon of the gaps and ``s`` the largest ``|point| + width``
+among the outputs. Bounds computed in a lower precision contain those computed in float64 from the
+same arguments up to ``32 e (1 + s)``: each gap is a sum of a few rounded terms of size up to ``s``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor
+
+from intervalnn import Interval
+from properties.case import Case, intervals, is_interval, with_intervals
+from properties.cases import CASES
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
+aten = torch.ops.aten
+PRECISIONS = {
+    "float32": (torch.float32, torch.float32),
+    "bfloat16": (torch.bfloat16, torch.bfloat16),
+    "bfloat16 around float32": (torch.float32, torch.bfloat16),
+}
+# They jump where a value passes a limit, and rounding may carry it there: no margin holds.
+JUMPS = {
+    aten.floor, aten.ceil, aten.round, aten.trunc, aten.sign, aten.sgn, aten.fmod, aten.remainder, aten.threshold,
+    aten.hardshrink, aten.tan, aten.grid_sampler, aten.grid_sampler_2d, aten.grid_sampler_3d, aten.div, aten.atan2,
+}  # fmt: skip
+
+
+def _jumps(case: Case) -> bool:
+    counts = case.op.overloadpacket in (aten._cdist_forward, aten.linalg_vector_norm) and 0 in case.args
+    rounded = case.op.overloadpacket is aten.div and case.kwargs.get("rounding_mode") is None
+    return counts or (case.op.overloadpacket in JUMPS and not rounded)
+
+
+def _is_real(case: Case) -> bool:
+    return not any(x.dtype.is_complex for x in intervals(case.draw(0, "positive")))
+
+
+SMOOTH = [case for case in CASES if not _jumps(case) and _is_real(case)]
+
+
+def _convert(args: Any, point: torch.dtype, gap: torch.dtype) -> Any:
+    def convert(x: Any) -> Any:
+        if isinstance(x, Interval):
+            return Interval(x.point.to(point), x.below.to(gap), x.above.to(gap))
+        return x.to(point) if isinstance(x, Tensor) and x.is_floating_point() else x
+
+    return pytree.tree_map(convert, args, is_leaf=is_interval)
+
+
+def _has_kernel(case: Case, args: Any) -> bool:
+    try:
+        case.plain(with_intervals(args, [x.point for x in intervals(args)]))
+    except (RuntimeError, NotImplementedError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("case", SMOOTH, ids=str)
+def test_bounds_in_lower_precision_contain_the_true_ones_up_to_the_margin(case: Case) -> None:
+    for (name, (point, gap)), pattern in itertools.product(PRECISIONS.items(), ("positive", "straddling", "tiny")):
+        args = _convert(case.draw(0, pattern), point, gap)
+        if not _has_kernel(case, args):
+            continue  # torch itself has none in this dtype
+
+        rough, true = case.bounds(args), case.bounds(_convert(args, torch.float64, torch.float64))
+
+        for low, high in zip(rough, true, strict=True):
+            assert low.dtype.is_complex or point != gap or low.gap_dtype in (gap, low.dtype), "the gaps are promoted"
+            if low.dtype.is_complex or not low.numel():
+                continue
+            size = (high.point.abs() + high.width).double().nan_to_num(0.0, 0.0, 0.0).amax()
+            margin = 32 * torch.finfo(gap).eps * (1 + size)
+            for mine, theirs in ((low.below, high.below), (low.above, high.above)):
+                missing = theirs.double() - mine.double()
+                assert not (missing > margin).any(), f"{name}, {pattern}: {missing.max()} > {margin}"
+
+
+def _broken(x: Interval, what: str) -> Interval:
+    parts = [part.clone() for part in (x.point, x.below, x.above)]
+    chosen = {"point": [0], "above": [2], "both gaps": [1, 2]}
+    value, where = what.split(" ", 1)
+    for index in chosen[where]:
+        parts[index].view(-1)[0] = float(value)
+    return Interval(*parts)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if _is_real(case)], ids=str)
+def test_what_is_not_finite_never_gives_finite_bounds_that_are_wrong(case: Case) -> None:
+    faults = ("nan both gaps", "inf both gaps", "inf above", "nan point", "inf point")
+    for pattern, what in itertools.product(("positive", "straddling"), faults):
+        args = case.draw(0, pattern)
+        xs = intervals(args)
+        for which, x in enumerate(xs):
+            if not x.numel():
+                continue
+            broken = [_broken(x, what) if index == which else x for index, x in enumerate(xs)]
+
+            bounds = case.bounds(with_intervals(args, broken))
+
+            for value in _inside(broken[which], what, x):
+                points = [value if index == which else x.point for index, x in enumerate(xs)]
+                for bound, result in zip(bounds, case.plain(with_intervals(args, points)), strict=True):
+                    assert not _is_wrong(bound, result), f"{what}, {pattern}: {result} outside {bound}"
+
+
+def _inside(broken: Interval, what: str, sound: Interval) -> list[Tensor]:
+    """Return values that the broken interval contains: of an endless one, some that are far apart."""
+    if "point" in what:
+        return [broken.point]
+    far = torch.tensor([-1e3, -3.0, 0.0, 3.0, 1e3], dtype=torch.float64)
+    first = far[far >= sound.lower.view(-1)[0]] if what == "inf above" else far
+    values = [sound.point.clone() for _ in first]
+    for value, number in zip(values, first, strict=True):
+        value.view(-1)[0] = number
+    return values
+
+
+def _is_wrong(bound: Interval, value: Tensor) -> bool:
+    if bound.dtype.is_complex:
+        bound, value = bound.map(torch.view_as_real), torch.view_as_real(value)
+    lower, upper = bound.lower, bound.upper
+    slack = 1e-9 * (1 + value.abs()).nan_to_num(posinf=0.0)
+    hides = ~value.isfinite() & lower.isfinite() & upper.isfinite()
+    return bool(((lower > value + slack) | (upper < value - slack) | hides).any())

@@ -1,0 +1,204 @@
+"""Every rule is sound: whatever lies inside its arguments is computed to lie inside its bounds.
+
+Each case is tried with intervals that lie in every way they can (``PATTERNS``), in float64:
+all corners where there are few, random ones where there are many, the corners to which the
+gradient of single outputs points, and points between. The tolerance is ``1e-12 (1 + |value|)``.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+import torch
+import torch.utils._pytree as pytree
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch._ops import OpOverload, OpOverloadPacket
+
+import intervalnn as inn
+from intervalnn import Interval
+from intervalnn.table import RULES, Rule, lookup
+from properties.case import (
+    PATTERNS,
+    Case,
+    attacks,
+    intervals,
+    is_interval,
+    points,
+    samples,
+    with_intervals,
+)
+from properties.cases import CASES, REFUSED, SHAPE_ONLY
+from properties.checks import assert_gaps, assert_inside, assert_wider, real_parts, same
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
+aten = torch.ops.aten
+seeds = st.integers(0, 2**31)
+few = functools.partial(
+    settings, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+NO_DERIVATIVE = {aten.copy.default, aten._embedding_bag_forward_only.default}
+
+
+def _is_mixed(args: Any) -> bool:
+    """Say whether real and complex values meet, which torch does not differentiate everywhere."""
+    values = [x for x in pytree.tree_leaves(args, is_leaf=is_interval) if isinstance(x, Interval | torch.Tensor)]
+    return {True, False} <= {x.dtype.is_complex for x in values if x.dtype.is_complex or x.dtype.is_floating_point}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@given(seed=seeds)
+@few(max_examples=2)
+def test_the_bounds_contain_every_value(case: Case, seed: int) -> None:
+    for pattern in PATTERNS:
+        args = case.draw(seed, pattern)
+
+        bounds = case.bounds(args)
+
+        for bound in bounds:
+            assert_gaps(bound)
+        tried = [*samples(args, seed, corners=4, inner=2)]
+        if case.op not in NO_DERIVATIVE and not _is_mixed(args):
+            tried += attacks(case, args, seed, components=2)
+        results = zip(*(case.plain(values) for values in tried), strict=True)
+        for bound, values in zip(bounds, results, strict=True):
+            assert_inside(bound, torch.stack(values), f"{case}, {pattern}, seed {seed}")
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@given(seed=seeds)
+@few(max_examples=1)
+def test_without_gaps_the_bounds_are_the_plain_result_bit_for_bit(case: Case, seed: int) -> None:
+    args = case.draw(seed, "no gaps")
+
+    bounds, plain = case.bounds(args), case.plain(points(args))
+
+    for bound, value in zip(bounds, plain, strict=True):
+        assert same(bound.point, value)
+        assert (bound.width[value.isfinite()] == 0).all()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@given(seed=seeds)
+@few(max_examples=1)
+def test_wider_arguments_never_give_narrower_bounds(case: Case, seed: int) -> None:
+    random = torch.Generator().manual_seed(seed)
+
+    def widen(gap: torch.Tensor) -> torch.Tensor:
+        more = torch.rand(real_parts(gap).shape, generator=random, dtype=torch.float64)
+        wider = real_parts(gap) * (1 + more) + 0.1 * more.round()
+        return torch.view_as_complex(wider) if gap.is_complex() else wider
+
+    for pattern in ("positive", "straddling", "some gaps", "tiny"):
+        args = case.draw(seed, pattern)
+        wider = with_intervals(args, [Interval(x.point, widen(x.below), widen(x.above)) for x in intervals(args)])
+
+        narrow, wide = case.bounds(args), case.bounds(wider)
+
+        for small, large in zip(narrow, wide, strict=True):
+            assert_wider(large, small, f"{case}, {pattern}, seed {seed}", relative=1e-10)
+
+
+def _promises_sign(case: Case, entry: Rule) -> bool:
+    """Say whether the result is promised not to be negative, as :mod:`intervalnn.lift` reads the table."""
+    numbers = [case.args[i] for i in entry.takes if i < len(case.args)] + list(case.kwargs.values())
+    if any(isinstance(x, int | float) and x < 0 for x in numbers):
+        return False
+    return not any(x.dtype.is_complex for x in intervals(case.draw(0, "positive")))
+
+
+def _not_negative(args: tuple[Any, ...], takes: tuple[int, ...]) -> tuple[Any, ...]:
+    def cut(x: Any) -> Any:
+        if isinstance(x, Interval):
+            return Interval(x.point.abs(), torch.minimum(x.below, x.point.abs()), x.above)
+        return x.abs() if isinstance(x, torch.Tensor) and x.dtype != torch.bool else x
+
+    return tuple(
+        pytree.tree_map(cut, arg, is_leaf=is_interval) if index in takes else arg for index, arg in enumerate(args)
+    )
+
+
+SIGNED = [case for case in CASES if lookup(case.op).sign != "unknown" and _promises_sign(case, lookup(case.op))]
+
+
+@pytest.mark.parametrize("case", SIGNED, ids=str)
+def test_a_rule_that_promises_a_sign_keeps_it(case: Case) -> None:
+    entry = lookup(case.op)
+    for pattern in PATTERNS:
+        args = case.draw(0, pattern)
+        if entry.sign == "keeps":
+            args = _not_negative(args, entry.takes)
+
+        for values in samples(args, 0):
+            for value in case.plain(values):
+                assert value.is_complex() or not (value < 0).any()
+
+
+def test_a_rule_says_where_it_takes_intervals() -> None:
+    for case in CASES:
+        given_intervals = {index for index, arg in enumerate(case.draw(0, "positive")) if intervals([arg])}
+
+        assert given_intervals <= set(lookup(case.op).takes), case
+
+
+def _entries(cases: list[Case]) -> set[OpOverload | OpOverloadPacket]:
+    return {case.op if case.op in RULES else case.op.overloadpacket for case in cases}
+
+
+def test_every_rule_has_a_case_and_every_case_a_rule() -> None:
+    # other tests may have registered rules of their own, which are not ATen's
+    ours = {op: entry for op, entry in RULES.items() if str(op).startswith("aten.")}
+    assert _entries(CASES) == {op for op, entry in ours.items() if entry.bound is not None}
+    assert _entries(REFUSED) == {op for op, entry in ours.items() if entry.refusal}
+    assert _entries(SHAPE_ONLY) == {op for op, entry in ours.items() if entry.reads_shape_only}
+
+
+def test_every_core_operation_has_a_rule_or_a_reason() -> None:
+    names = {schema.name.removeprefix("aten::") for schema in torch._C._jit_get_all_schemas()}
+    packets = [getattr(aten, name, None) for name in sorted(names) if "::" not in name]
+    overloads = [getattr(p, o) for p in packets if isinstance(p, OpOverloadPacket) for o in p.overloads()]
+    core = [overload for overload in overloads if torch.Tag.core in overload.tags]
+
+    assert len(core) > 150
+    assert [str(overload) for overload in core if lookup(overload) is None] == []
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_a_refusal_names_the_operation_and_the_reason(case: Case) -> None:
+    with pytest.raises(inn.MissingRuleError) as error:
+        inn.apply(case.op, *case.draw(0, "positive"))
+
+    assert str(case.op) in str(error.value)
+    assert lookup(case.op).refusal in str(error.value)
+
+
+@pytest.mark.parametrize("case", SHAPE_ONLY, ids=str)
+def test_an_operation_that_reads_shapes_gives_the_same_for_all_values(case: Case) -> None:
+    first, second = (case.op(*points(case.draw(seed, "straddling"))) for seed in (0, 1))
+
+    if isinstance(first, torch.Tensor):
+        assert first.shape == second.shape and first.dtype == second.dtype
+        assert "empty" in str(case.op) or torch.equal(first, second)
+    else:
+        assert first == second
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        (aten.topk.default, (2, -1, True, False)),
+        (aten.softplus.default, (-1.0,)),
+        (aten._to_copy.default, {"dtype": torch.int64}),
+        (aten.scatter_reduce.two, (1, torch.zeros(2, 3, dtype=torch.int64), torch.ones(2, 3).double(), "prod")),
+        (aten.grid_sampler_2d.default, (torch.zeros(1, 1, 1, 2), 2, 0, False)),
+        (aten.conv1d.default, (torch.ones(1, 2, 2, dtype=torch.complex128),)),
+    ],
+    ids=str,
+)
+def test_what_a_rule_cannot_bound_it_refuses(op: OpOverload, args: Any) -> None:
+    x = Interval.of(torch.ones(2, 3, dtype=torch.float64))
+
+    with pytest.raises((NotImplementedError, TypeError)):
+        inn.apply(op, x, **args) if isinstance(args, dict) else inn.apply(op, x, *args)

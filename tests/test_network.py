@@ -1,0 +1,556 @@
+"""IntervalNetwork: what a user calls, apart from whether the bounds hold (tests/networks)."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import intervalnn as inn
+from intervalnn.lift import Lifted
+
+
+class Net(nn.Module):
+    """Four layers, so that there is a first, a middle and a last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third = nn.Conv1d(1, 4, 3, padding=1), nn.Conv1d(4, 4, 3), nn.Conv1d(4, 2, 1)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.third(self.norm(F.relu(self.second(F.relu(self.first(x))))))
+
+
+def make(dtype: torch.dtype = torch.float32) -> Net:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return Net().eval().to(dtype)
+
+
+def signal(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*(shape or (2, 1, 8)), generator=torch.Generator().manual_seed(1)).to(dtype)
+
+
+def with_gaps(net: inn.IntervalNetwork, gap: float = 1e-2) -> inn.IntervalNetwork:
+    for name in net.names:
+        net.set_gaps(name, below=gap, above=2 * gap)
+    return net
+
+
+def lifted_of(net: inn.IntervalNetwork) -> Lifted:
+    return next(reversed(net._known.values())).lifted
+
+
+# --- the gaps ---
+
+
+def test_its_parameters_are_the_gaps_and_nothing_else() -> None:
+    model = make()
+    net = inn.IntervalNetwork(model)
+
+    gaps = {id(p) for p in net.parameters()}
+
+    assert not gaps & {id(p) for p in model.parameters()}
+    assert sum(p.numel() for p in net.parameters()) == 2 * sum(p.numel() for p in model.parameters())
+    names = {name for name, _ in net.named_parameters()}
+    assert names == {f"gaps.{n}.{s}" for n, _ in model.named_parameters() for s in ("below", "above")}
+    assert all(name.startswith("gaps.") for name in net.state_dict())
+    assert all(not p.any() for p in net.parameters())
+
+
+def test_weight_intervals_has_every_parameter_and_no_gaps_where_it_is_a_point() -> None:
+    net = with_gaps(inn.IntervalNetwork(make(), layers=["third"]))
+
+    weights = net.weight_intervals()
+
+    assert list(weights) == [name for name, _ in net.model.named_parameters()]
+    assert {name for name, w in weights.items() if w.width.any()} == {"third.weight", "third.bias"}
+    assert all(torch.equal(w.point, net.model.get_parameter(name)) for name, w in weights.items())
+
+
+def test_tied_names_share_one_pair_of_gaps() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3)).eval()
+    model[2].weight = model[0].weight
+    net = inn.IntervalNetwork(model, layers=["2"])
+
+    net.set_gaps("2.weight", below=0.1, above=0.2)
+
+    weights = net.weight_intervals()
+    assert torch.equal(weights["0.weight"].above, weights["2.weight"].above)
+    assert len(list(net.parameters())) == 4  # the tied weight and one bias
+
+
+def test_complex_weights_have_gaps_for_their_real_and_imaginary_part() -> None:
+    class Complex(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(3, 3, dtype=torch.complex64))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.fft.irfft(torch.fft.rfft(x) @ self.weight, n=4)
+
+    net = inn.IntervalNetwork(Complex().eval())
+    net.set_gaps("weight", below=torch.full((3, 3), 0.1 + 0.2j), above=0.0)
+
+    below = net.weight_intervals()["weight"].below
+
+    assert torch.equal(below, torch.full((3, 3), 0.1 + 0.2j))
+    assert (net(torch.randn(2, 4)).width > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "below", "error", "message"),
+    [
+        ("thirt.weight", 0.1, KeyError, "did you mean 'third.weight'"),
+        ("third.weight", torch.zeros(3), ValueError, r"must have shape \(2, 4, 1\), or be a number, got \(3,\)"),
+        ("third.weight", -0.1, ValueError, "must be finite and not negative, got -0.1"),
+        ("third.weight", float("nan"), ValueError, "must be finite and not negative"),
+        ("third.weight", float("inf"), ValueError, "must be finite and not negative"),
+        ("first.weight", 0.1, ValueError, "'first.weight' is a point.*third.weight, third.bias"),
+    ],
+)
+def test_set_gaps_says_what_is_wrong(name: str, below: Any, error: type[Exception], message: str) -> None:
+    net = inn.IntervalNetwork(make(), layers=["third"])
+
+    with pytest.raises(error, match=message):
+        net.set_gaps(name, below=below, above=0.1)
+
+
+def test_negative_gaps_count_as_none_and_can_come_back() -> None:
+    net = with_gaps(inn.IntervalNetwork(make(), layers=["third"]))
+    gap = net.gaps.get_parameter("third.bias.above")
+    gap.data.fill_(-1.0)
+
+    bounds = net(signal())
+    (bounds.upper - 10.0).square().sum().backward()  # which asks for a larger upper bound
+
+    assert not net.weight_intervals()["third.bias"].above.any()
+    assert (gap.grad < 0).all()
+
+
+# --- which layers ---
+
+
+@pytest.mark.parametrize(
+    ("layers", "names"),
+    [
+        (1, ["third.weight", "third.bias"]),
+        (2, ["second.weight", "second.bias", "third.weight", "third.bias"]),
+        (["norm", "third.bias"], ["third.bias", "norm.weight", "norm.bias"]),
+        (lambda name, module: isinstance(module, nn.BatchNorm1d), ["norm.weight", "norm.bias"]),
+        ([], []),
+    ],
+)
+def test_layers_by_number_name_or_predicate(layers: Any, names: list[str]) -> None:
+    net = inn.IntervalNetwork(make(), layers=layers)
+
+    net(signal())
+
+    assert net.names == names
+
+
+@pytest.mark.parametrize(
+    ("layers", "error", "message"),
+    [
+        (["thrid"], ValueError, "no layer or parameter 'thrid'; did you mean 'third'"),
+        ("third", ValueError, r"for one name: \['third'\]"),
+        (True, TypeError, "layers must be 'all', a number, names or a predicate"),
+    ],
+)
+def test_layers_that_do_not_exist_are_refused_at_once(layers: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        inn.IntervalNetwork(make(), layers=layers)
+
+
+@pytest.mark.parametrize("count", [0, 4, -1])
+def test_a_number_of_layers_out_of_range_is_refused_at_the_first_call(count: int) -> None:
+    net = inn.IntervalNetwork(make(), layers=count)
+
+    with pytest.raises(ValueError, match="between 1 and 3, the number of weight layers"):
+        net(signal())
+
+
+def test_a_number_of_layers_is_not_known_before_the_first_call() -> None:
+    net = inn.IntervalNetwork(make(), layers=1)
+
+    with pytest.raises(RuntimeError, match=r"not known before the first call; call net\(x\) once"):
+        list(net.parameters())
+
+    net(signal())
+    assert len(list(net.parameters())) == 4
+
+
+def test_the_last_layers_are_the_last_to_run_not_to_be_registered() -> None:
+    class Backwards(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out, self.hidden = nn.Linear(4, 2), nn.Linear(3, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.out(F.relu(self.hidden(x)))
+
+    net = inn.IntervalNetwork(Backwards().eval(), layers=1)
+    net(torch.randn(2, 3))
+
+    assert net.names == ["out.weight", "out.bias"]
+
+
+# --- the point prefix ---
+
+
+def test_what_comes_before_the_first_interval_layer_is_computed_once_as_plain_operations() -> None:
+    net = with_gaps(inn.IntervalNetwork(make(), layers=["third"]))
+    net(signal())
+
+    convolutions = [n for n in lifted_of(net).run.graph.nodes if n.target is torch.ops.aten.conv1d.default]
+    rules = [n.target.__name__ for n in lifted_of(net).run.graph.nodes if getattr(n.target, "__module__", "") and
+             str(getattr(n.target, "__module__", "")).startswith("intervalnn.rules")]  # fmt: skip
+
+    assert len(convolutions) == 2
+    assert rules == ["layer"]
+
+
+def test_no_product_is_computed_twice() -> None:
+    net = with_gaps(inn.IntervalNetwork(make(), layers=["third"]))
+    x = signal()
+    with torch.no_grad():
+        net(x)
+
+    plain, bounded = _convolutions(lambda: net.model(x)), _convolutions(lambda: net(x))
+
+    assert plain == 3
+    assert 3 < bounded <= 5  # at most two more around a point: U*x+ + D*x- and its mirror
+
+
+def _convolutions(run: Callable[[], Any]) -> int:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Count(TorchDispatchMode):
+        seen = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.seen += "convolution" in str(func)
+            return func(*args, **(kwargs or {}))
+
+    with torch.no_grad(), Count() as count:
+        run()
+    return count.seen
+
+
+# --- predict ---
+
+
+def test_predict_needs_no_gradients_and_gives_all_five() -> None:
+    net = with_gaps(inn.IntervalNetwork(make()))
+    x = signal()
+
+    p = net.predict(x)
+
+    assert isinstance(p, inn.Prediction)
+    assert torch.equal(p.point, net.model(x))
+    assert not p.score.requires_grad
+    assert (p.lower <= p.point).all() and (p.point <= p.upper).all()
+    assert torch.equal(p.score, p.below + p.above)
+    assert set(p.direction.unique().tolist()) <= {-1.0, 0.0, 1.0}
+
+
+def test_predict_in_batches_is_predict_at_once() -> None:
+    net = with_gaps(inn.IntervalNetwork(make()))
+    x = signal(5, 1, 8)
+
+    parts, whole = net.predict(x, batch_size=2), net.predict(x)
+
+    torch.testing.assert_close((parts.point, parts.below, parts.above), (whole.point, whole.below, whole.above))
+
+
+@pytest.mark.parametrize(("size", "message"), [(0, "at least 1"), (2, "must have one first dimension, got")])
+def test_predict_refuses_batches_that_make_no_sense(size: int, message: str) -> None:
+    class Two(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return x.sum() + y
+
+    with pytest.raises(ValueError, match=message):
+        inn.IntervalNetwork(Two(), layers=[]).predict(torch.ones(4), torch.ones(3), batch_size=size)
+
+
+def test_predict_keeps_the_models_structure() -> None:
+    class Structured(Net):
+        def forward(self, x: Tensor) -> Any:
+            y = super().forward(x)
+            return {"y": y, "parts": [y[:, :1], torch.arange(3)], "name": "mine"}
+
+    net = with_gaps(inn.IntervalNetwork(Structured().eval()))
+
+    out = net.predict(signal(4, 1, 8), batch_size=4)
+
+    assert isinstance(out["y"], inn.Prediction) and isinstance(out["parts"][0], inn.Prediction)
+    assert torch.equal(out["parts"][1], torch.arange(3))
+    assert out["name"] == "mine"
+
+
+# --- the cache ---
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> tuple[inn.IntervalNetwork, list[int]]:
+    net = with_gaps(inn.IntervalNetwork(make()))
+    with torch.no_grad():
+        net(signal())
+    lifted, calls = lifted_of(net), []
+    forward = lifted.prepare.forward
+    monkeypatch.setattr(lifted.prepare, "forward", lambda *args: calls.append(1) or forward(*args))
+    return net, calls
+
+
+def test_split_weights_are_kept_while_nothing_changes(counted: tuple[inn.IntervalNetwork, list[int]]) -> None:
+    net, calls = counted
+
+    with torch.no_grad():
+        net(signal())
+        net(signal(3, 1, 9))
+
+    assert not calls
+
+
+def changes() -> dict[str, Callable[[inn.IntervalNetwork], Any]]:
+    def step(net: inn.IntervalNetwork) -> None:
+        optimiser = torch.optim.SGD(net.parameters(), lr=1e-3)
+        with torch.enable_grad():
+            net(signal()).width.sum().backward()
+        optimiser.step()
+
+    def replace(net: inn.IntervalNetwork) -> None:
+        net.model.third.bias = nn.Parameter(torch.zeros(2))
+
+    def assign(net: inn.IntervalNetwork) -> None:
+        net.load_state_dict({k: 3 * v for k, v in net.state_dict().items()}, assign=True)
+
+    return {
+        "set_gaps": lambda net: net.set_gaps("third.bias", 0.5, 0.5),
+        "a step of an optimiser": step,
+        "load_state_dict": lambda net: net.load_state_dict({k: 2 * v for k, v in net.state_dict().items()}),
+        "load_state_dict by assignment": assign,
+        "the model's own weights": lambda net: net.model.third.weight.mul_(2),
+        "a new parameter": replace,
+        "loading into the model": lambda net: net.model.load_state_dict(
+            {k: v + 0.1 for k, v in net.model.state_dict().items()}
+        ),
+    }
+
+
+@pytest.mark.parametrize("change", changes())
+def test_split_weights_are_made_anew_when_something_changes(change: str) -> None:
+    net = with_gaps(inn.IntervalNetwork(make()))
+    with torch.no_grad():
+        before = net(signal())
+
+        changes()[change](net)
+        after = net(signal())
+        for plan in net._known.values():
+            plan.state = None
+        fresh = net(signal())
+
+    assert not torch.equal(before.upper, after.upper)
+    assert torch.equal(after.point, fresh.point)
+    assert torch.equal(after.below, fresh.below) and torch.equal(after.above, fresh.above)
+
+
+def test_gradients_never_come_from_the_cache(counted: tuple[inn.IntervalNetwork, list[int]]) -> None:
+    net, calls = counted
+
+    for _ in range(2):
+        net(signal()).width.sum().backward()
+
+    assert len(calls) == 2
+    assert all(p.grad is not None for p in net.parameters())
+
+
+# --- torch's own bookkeeping ---
+
+
+def test_state_dict_round_trip_gives_the_same_bounds() -> None:
+    net, other = with_gaps(inn.IntervalNetwork(make())), inn.IntervalNetwork(make())
+
+    other.load_state_dict(net.state_dict())
+
+    assert torch.equal(other(signal()).above, net(signal()).above)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))], ids=["copy", "pickle"])
+def test_a_copy_is_a_network_of_its_own(copied: Callable[[Any], Any]) -> None:
+    net = with_gaps(inn.IntervalNetwork(make()))
+    want = net(signal())
+
+    twin = copied(net)
+    got = twin(signal())
+    twin.set_gaps("third.bias", 1.0, 1.0)
+    twin.model.third.bias.data.zero_()
+
+    assert torch.equal(got.point, want.point) and torch.equal(got.above, want.above)
+    assert torch.equal(net(signal()).above, want.above)
+
+
+@pytest.mark.parametrize("convert", ["half", "double", "bfloat16"])
+def test_it_refuses_to_convert_its_model(convert: str) -> None:
+    net = inn.IntervalNetwork(make())
+
+    with pytest.raises(TypeError, match="follows the dtype of its model"):
+        getattr(net, convert)()
+
+    assert next(net.model.parameters()).dtype == torch.float32
+
+
+def test_to_its_own_dtype_and_device_changes_nothing() -> None:
+    net = with_gaps(inn.IntervalNetwork(make(torch.float64)))
+    want = net(signal(dtype=torch.float64))
+
+    got = net.to("cpu", torch.float64)(signal(dtype=torch.float64))
+
+    assert torch.equal(got.above, want.above)
+    with pytest.raises(TypeError, match="follows the dtype"):
+        net.float()
+
+
+def test_train_and_eval_of_the_network_leave_the_model_alone() -> None:
+    net = inn.IntervalNetwork(make())
+
+    net.train()
+
+    assert not any(m.training for m in net.model.modules())
+    net(signal())
+
+
+def test_a_parameter_that_is_not_a_number_is_refused_at_once() -> None:
+    model = make()
+    model.second.weight.data[0, 0, 0] = torch.nan
+
+    with pytest.raises(ValueError, match=r"'second.weight' has entries that are NaN"):
+        inn.IntervalNetwork(model)
+
+
+@pytest.mark.parametrize("model", [torch.relu, "model", None])
+def test_what_is_no_module_is_refused(model: Any) -> None:
+    with pytest.raises(TypeError, match=r"must be a torch.nn.Module"):
+        inn.IntervalNetwork(model)
+
+
+def test_a_call_without_tensors_is_refused() -> None:
+    with pytest.raises(ValueError, match="no tensor among its arguments"):
+        inn.IntervalNetwork(make())()
+
+
+def test_printing_it_names_the_model() -> None:
+    assert "Net, layers=['third']" in repr(inn.IntervalNetwork(make(), layers=["third"]))
+
+
+# --- dtypes, forms, compilation ---
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_models_of_any_floating_dtype_work(dtype: torch.dtype) -> None:
+    model = make(dtype)
+    net = with_gaps(inn.IntervalNetwork(model))
+
+    bounds = net(signal(dtype=dtype))
+
+    assert bounds.dtype == bounds.gap_dtype == dtype
+    assert torch.equal(bounds.point, model(signal(dtype=dtype)))
+    assert bounds.below.isfinite().all() and (bounds.below >= 0).all() and bounds.above.any()
+
+
+def test_gaps_in_bfloat16_leave_the_point_as_it_is() -> None:
+    model = make()
+    net, half = with_gaps(inn.IntervalNetwork(model)), with_gaps(inn.IntervalNetwork(model, gap_dtype=torch.bfloat16))
+
+    want, got = net(signal()), half(signal())
+
+    assert torch.equal(got.point, want.point)
+    assert got.gap_dtype == torch.bfloat16
+    torch.testing.assert_close(got.above.float(), want.above, rtol=0.05, atol=0)
+    with pytest.raises(TypeError, match="gap_dtype must be a floating-point dtype"):
+        inn.IntervalNetwork(model, gap_dtype=torch.int32)
+
+
+def test_the_exact_form_is_never_looser() -> None:
+    model = nn.Sequential(nn.Conv1d(1, 4, 3), nn.ReLU(), nn.Conv1d(4, 4, 3), nn.Tanh(), nn.Conv1d(4, 2, 1)).double()
+    default, exact = (with_gaps(inn.IntervalNetwork(model.eval(), exact=form), 0.1) for form in (False, True))
+    x = signal(dtype=torch.float64)
+
+    loose, tight = default(x), exact(x)
+
+    assert torch.equal(loose.point, tight.point)
+    assert loose.contains(tight, atol=1e-12).all()
+    assert tight.width.sum() < 0.99 * loose.width.sum()
+
+
+def forward_and_gradient(net: inn.IntervalNetwork, call: Callable[..., Any]) -> list[Tensor]:
+    net.zero_grad()
+    bounds = call(signal())
+    (bounds.width.sum() + bounds.above.square().sum()).backward()
+    return [bounds.point.detach(), bounds.below.detach(), bounds.above.detach(), *(p.grad for p in net.parameters())]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", [pytest.param("torch.compile(net)", marks=pytest.mark.slow), "net.compile()"])
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # from inside dynamo
+def test_compiled_equals_eager(backend: str, how: str) -> None:
+    net = with_gaps(inn.IntervalNetwork(make()))
+    want = forward_and_gradient(net, net)
+
+    if how == "net.compile()":
+        net.compile(backend=backend)
+        got = forward_and_gradient(net, net)
+    else:
+        got = forward_and_gradient(net, torch.compile(net, backend=backend))
+
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+# --- odd inputs ---
+
+
+def test_inputs_that_are_not_finite_give_the_models_own_point_and_no_nan_in_the_gaps() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
+    net = with_gaps(inn.IntervalNetwork(model))
+    x = torch.tensor([[torch.inf, 1.0, 1.0], [torch.nan, 1.0, 1.0], [1.0, 1.0, 1.0]])
+
+    bounds = net(x)
+
+    torch.testing.assert_close(bounds.point, model(x), rtol=0, atol=0, equal_nan=True)
+    assert not bounds.below.isnan().any() and not bounds.above.isnan().any()
+    assert bounds.above[:2].isinf().all() and bounds.above[2].isfinite().all()
+
+
+def test_integer_inputs_and_integer_outputs_stay_plain() -> None:
+    class Tokens(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(5, 3)
+
+        def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+            return self.table(ids), ids + 1
+
+    net = with_gaps(inn.IntervalNetwork(Tokens().eval()), 0.1)
+
+    rows, following = net(torch.tensor([[1, 4]]))
+
+    assert isinstance(following, Tensor)
+    torch.testing.assert_close(rows.above, torch.full((1, 2, 3), 0.2))
+
+
+def test_an_interval_input_reaches_the_output_through_point_weights() -> None:
+    net = inn.IntervalNetwork(make(), layers=[])
+    x = signal()
+
+    bounds = net(inn.Interval(x, torch.zeros_like(x), 0.1 * torch.ones_like(x)))
+
+    assert torch.equal(bounds.point, net.model(x))
+    assert bounds.width.any()
+    assert not net(x).width.any()
