@@ -233,7 +233,8 @@ def table(folder: Path) -> str:
         seeds = sorted(r["seed"] for r in group)
         lines += [
             f"\n## noise {noise}, seeds {seeds}, mean absolute error {statistics.mean(r['mae'] for r in group):.4f}\n",
-            "| method | coverage | calibrated | Winkler / MAE at equal coverage | x quantile heads | Pearson | direction | seconds |",
+            "| method | coverage | calibrated | Winkler / MAE at equal coverage | x quantile heads "
+            "| Pearson | direction | seconds |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",
         ]
         names = [n for n in group[0]["results"] if all(n in r["results"] for r in group)]
@@ -253,8 +254,9 @@ def table(folder: Path) -> str:
                 ]
                 ratio = f"{statistics.mean(ratios):.3f}"
             lines.append(
-                f"| {name} | {both('coverage', 3)} | {both('coverage_calibrated', 3)} | {both('winkler_calibrated', 2)} | "
-                f"{ratio} | {both('pearson', 3)} | {both('direction', 3)} | {both('seconds', 0)} |"
+                f"| {name} | {both('coverage', 3)} | {both('coverage_calibrated', 3)} "
+                f"| {both('winkler_calibrated', 2)} | {ratio} "
+                f"| {both('pearson', 3)} | {both('direction', 3)} | {both('seconds', 0)} |"
             )
     return "\n".join(lines)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import statistics
 import sys
 import time
@@ -123,7 +124,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def write(path: Path, title: str, settings: dict[str, Any], device: str, rows: list[dict[str, Any]]) -> None:
     """Write the results as JSON and as a Markdown page beside it, whole or not at all."""
-    command = "python " + " ".join(sys.argv)
+    command = re.sub(r" --out \S+", "", "python " + " ".join(sys.argv))
     record = {"title": title, "command": command, "settings": settings, "versions": versions(device), "rows": rows}
     page = f"# {title}\n\n`{command}`\n\n{record['versions']}\n\n{settings}\n\n{table(rows)}\n"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -363,6 +363,30 @@ def test_what_a_model_remembers_is_left_as_it_was(called: bool) -> None:
     assert torch.equal(bounds.point, model(2 * x))
 
 
+class AddsHookOnce(Body):
+    """Adds a hook at the first call and notes that it did, as transformers' models do."""
+
+    added = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.added:
+            self.layer.register_forward_hook(lambda module, args, output: output + 1)
+            self.added = True
+        return self.layer(x)
+
+
+def test_hooks_that_a_model_adds_to_itself_are_not_added_twice() -> None:
+    model, twin = AddsHookOnce().eval(), AddsHookOnce().eval()
+    twin.load_state_dict(model.state_dict())
+    x = torch.randn(2, 3)
+
+    bounds = bounds_of(model, x)
+
+    assert torch.equal(bounds.point, twin(x))
+    assert torch.equal(model(x), twin(x))
+    assert len(model.layer._forward_hooks) == 1
+
+
 class Contexts(Body):
     def forward(self, x: Tensor) -> Tensor:
         with torch.no_grad():

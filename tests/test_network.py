@@ -554,3 +554,31 @@ def test_an_interval_input_reaches_the_output_through_point_weights() -> None:
     assert torch.equal(bounds.point, net.model(x))
     assert bounds.width.any()
     assert not net(x).width.any()
+
+
+# --- changes to the model after the first call ---
+
+
+def test_a_replaced_layer_is_seen_at_the_next_call() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2)).eval()
+    net = inn.IntervalNetwork(model, layers=["2"])
+    x = torch.randn(4, 3)
+    net(x)
+
+    model[1] = nn.Tanh()
+    model[0] = nn.Linear(3, 3)
+
+    assert torch.equal(net(x).point, model(x))
+
+
+def test_a_model_made_in_inference_mode_is_never_read_from_the_cache() -> None:
+    with torch.inference_mode():
+        model = nn.Linear(3, 2).eval()
+        net = inn.IntervalNetwork(model, layers=[])
+        x = torch.randn(4, 3)
+        before = net(x).point.clone()
+
+        model.weight.mul_(2.0)
+
+        assert not torch.equal(net(x).point, before)
+        assert torch.equal(net(x).point, model(x))

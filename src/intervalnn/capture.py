@@ -304,7 +304,7 @@ def where(node: fx.Node) -> str:
     text = f"in module '{module}'" if module else "in the model's forward"
     lines = [line.strip() for line in (node.meta.get("stack_trace") or "").strip().splitlines()]
     frames = [(lines[i], lines[i + 1]) for i in range(len(lines) - 1) if lines[i].startswith("File ")]
-    inside = max((i for i, (place, _) in enumerate(frames) if __file__ in place), default=-1)
+    inside = max((i for i, (place, _) in enumerate(frames) if __file__ in place), default=len(frames))
     own = [f for f in frames[inside + 1 :] if _TORCH not in f[0] and 'File "<' not in f[0]]
     if own:
         place, code = own[-1]
@@ -346,9 +346,12 @@ def _without_fast_path() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _as_it_was(model: nn.Module) -> Iterator[None]:
-    """Put back what the model's forward sets on itself, such as the last attention map: here it is but a trace."""
+    """Put back what the model's forward sets on itself, such as its last attention map or hooks: a trace left there.
+
+    All of it or nothing: a hook without the note that it was added would be added once more.
+    """
     attributes = [module.__dict__ for module in model.modules()]
-    kept = [value for each in attributes for value in each.values() if type(value) in (dict, list)]
+    kept = [value for each in attributes for value in each.values() if isinstance(value, dict | list)]
     before = [(value, value.copy()) for value in [*attributes, *kept]]
     try:
         yield

@@ -23,8 +23,8 @@ from intervalnn.training import fit
 __all__ = ["demo"]
 
 # A small version of the paper's 1D experiment: shorter signals, a narrower network.
-SIZE, SAMPLES, CHANNELS = 256, 1600, (16, 16, 32, 32, 32, 32, 32, 16, 16)
-EPOCHS, BATCH, COVERAGE, LAYERS = 40, 64, 0.9, 4
+SIZE, SAMPLES, CHANNELS = 256, 1200, (16, 16, 32, 32, 32, 32, 16, 16, 16)
+EPOCHS, BATCH, COVERAGE, LAYERS = 30, 64, 0.9, 4
 
 
 def demo(folder: Path, console: Console) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def demo(folder: Path, console: Console) -> dict[str, Any]:
 
     console.print(f"[bold]2[/] Widen its last {LAYERS} layers into intervals and fit them to {COVERAGE:.0%} coverage.")
     net = IntervalNetwork(model, layers=LAYERS)
-    fit(net, train, coverage=COVERAGE)
+    fit(net, train, coverage=COVERAGE, epochs=EPOCHS)
     x, y = (torch.cat(parts) for parts in zip(*test, strict=True))
     fitted = net.predict(x)
 

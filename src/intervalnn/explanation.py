@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,18 +62,26 @@ class Explanation:
         return captured.get()
 
     def plot(self, path: str | Path) -> Path:
-        """Write a plot of sensitivity and width by parameter; needs matplotlib."""
+        """Write a plot of sensitivity, gap and width by parameter; needs matplotlib."""
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(8, 1 + 0.25 * len(self.rows)), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True)
+        figure = Figure(figsize=(10, 1 + 0.25 * len(self.rows)), layout="constrained")
+        left, middle, right = figure.subplots(1, 3, sharey=True)
         places = range(len(self.rows))
-        left.barh(places, [max(row.sensitivity, 1e-30) for row in self.rows], color="#4477aa")
+        for axes, color, label, values in (
+            (left, "#4477aa", "output width per unit of gap", [row.sensitivity for row in self.rows]),
+            (middle, "#228833", "mean gap", [row.gap for row in self.rows]),
+        ):
+            axes.scatter(values, places, color=color, s=16)
+            axes.set(xlabel=label, axisbelow=True)
+            axes.grid(axis="y", color="#dddddd")
+            known = [math.log10(value) for value in values if 0 < value < math.inf]
+            if known:  # whole powers of ten, so that their labels have room
+                axes.set(xscale="log", xlim=(10.0 ** math.floor(min(known)), 10.0 ** (math.floor(max(known)) + 1)))
         right.barh(places, [row.width for row in self.rows], color="#ee6677")
-        left.set(xscale="log", xlabel="output width per unit of gap", yticks=places)
-        left.set_yticklabels([row.name for row in self.rows], fontsize=8)
-        left.invert_yaxis()
         right.set_xlabel("output width that its gaps open")
+        left.set_yticks(places, [row.name for row in self.rows], fontsize=8)
+        left.invert_yaxis()
         path = Path(path)
         figure.savefig(path, dpi=150)
         return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,10 @@ class Gaps(nn.Module):
 
     def __init__(self, around: Tensor, kind: Kind = "weight", cap: float | None = None) -> None:
         super().__init__()
+        if kind not in get_args(Kind):
+            raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, got {kind!r}")
+        if cap is not None and not cap > 0:
+            raise ValueError(f"cap must be positive, or None for no limit, got {cap}")
         around = torch.view_as_real(around) if around.is_complex() else around
         self.relative = kind != "weight" and around.dim() > 1
         self.cap = cap
@@ -59,8 +63,8 @@ class Gaps(nn.Module):
 
     @torch.no_grad()
     def rescale(self, scale: Tensor) -> None:
-        """Change the scale, and what is trained with it, so that the gaps stay as they are."""
-        factor = torch.where(scale > 0, self.scale / scale, 0.0)
+        """Change the scale to one ``> 0``, and what is trained with it, so that the gaps stay as they are."""
+        factor = self.scale / scale
         self.below.mul_(factor)
         self.above.mul_(factor)
         self.scale.copy_(scale)
@@ -69,7 +73,8 @@ class Gaps(nn.Module):
 class _NonNegative(torch.autograd.Function):
     """Cut at zero, but let a gap that an optimiser has pushed below zero come back.
 
-    The gradient of a plain cut is zero there, and the gap would never move again.
+    The gradient of a plain cut is zero there, and the gap would never move again. A gradient that
+    would push it further down is cut off, so that it need not come back a long way.
     """
 
     @staticmethod

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from intervalnn.capture import Call, Program, capture, refuse_training
 from intervalnn.explanation import Explanation
@@ -19,6 +20,7 @@ from intervalnn.interval import Interval
 from intervalnn.layers import Layers, chosen, did_you_mean, last, tied
 from intervalnn.lift import Form, Lifted, lift
 from intervalnn.prediction import Prediction
+from intervalnn.segments import Segments
 
 __all__ = ["IntervalNetwork"]
 
@@ -113,7 +115,10 @@ class IntervalNetwork(nn.Module):
         # What predict does to the bounds, first the one, then the other; a call returns them as they are.
         self.offsets: Callable[[Prediction], Prediction] | None = None
         self.calibration: Callable[[Prediction], Prediction] | None = None
+        self.training_settings: dict[str, Any] | None = None  # how it was trained, as plain values; saved along
         self._names: list[str] | None = None
+        self._compiled = False
+        self._seen: list[nn.Module] = []
         self._plans: dict[Any, list[Plan]] = {}  # by all but the sizes of the inputs
         self._known: dict[Any, Plan] = {}  # by the sizes too
         self._run: Callable[[Lifted], Callable[..., Any]] = _plain_run
@@ -214,10 +219,11 @@ class IntervalNetwork(nn.Module):
         over that gap, with all other gaps closed: one backward pass from zero gaps gives them all,
         since the derivative there has no cancellation.
         """
+        self._lookup(Call.of(args, kwargs))  # a number of layers has names from the first call on
         with torch.enable_grad(), self._closed() as gaps:
             bounds = self(*args, **kwargs)
             found = [x for x in pytree.tree_leaves(bounds, is_leaf=_is_interval) if _is_interval(x)]
-            width = torch.stack([_real(x.width).float().mean() for x in found]).mean()
+            width = torch.stack([_real(x.width).double().mean() for x in found]).mean()
             ends = [end for gap in gaps for end in (gap.below, gap.above)]
             slopes = torch.autograd.grad(width, ends, allow_unused=True) if width.requires_grad else [None] * len(ends)
         totals = [0.0 if slope is None else float(slope.double().sum()) for slope in slopes]
@@ -248,20 +254,23 @@ class IntervalNetwork(nn.Module):
         without it, gaps of early layers explode. The gaps themselves stay as they are.
         """
         found = self.sensitivities(*args, **kwargs)
-        for name, sensitivity in found.items():
-            gaps = self._gaps_of(name)
-            gaps.rescale(gaps.scale.new_tensor(1 / sensitivity if sensitivity > 0 else 0.0))
+        self.balance_by(found)
         return found
+
+    def balance_by(self, sensitivities: Mapping[str, float]) -> None:
+        """Do what :meth:`balance` does, with sensitivities that are known already."""
+        most = max(sensitivities.values(), default=0.0)
+        for name, own in sensitivities.items():
+            # One that nothing depends on here may matter elsewhere: it goes as carefully as the most sensitive one.
+            sensitivity, gaps = own or most, self._gaps_of(name)
+            if sensitivity > 0:
+                gaps.rescale(gaps.scale.new_tensor(1 / sensitivity))
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Return, layer by layer, sensitivity, gap and share in the width of the output, for some inputs."""
-        intervals = self.weight_intervals()
-        return Explanation.of(
-            {
-                name: (s, float(_real(intervals[name].width).mean()) / 2)
-                for name, s in self.sensitivities(*args, **kwargs).items()
-            }
-        )
+        sensitivities, intervals = self.sensitivities(*args, **kwargs), self.weight_intervals()
+        gaps = {name: float(_real(intervals[name].width.detach()).mean()) / 2 for name in sensitivities}
+        return Explanation.of({name: (sensitivity, gaps[name]) for name, sensitivity in sensitivities.items()})
 
     # --- the forward pass ---
 
@@ -317,19 +326,47 @@ class IntervalNetwork(nn.Module):
 
     def compile(self, **options: Any) -> None:
         """Compile the interval forward with ``torch.compile(**options)``; splitting the weights stays outside."""
-        compiled: dict[int, Callable[..., Any]] = {}
+        compiled: dict[fx.GraphModule, Callable[..., Any]] = {}
 
         def run(lifted: Lifted) -> Callable[..., Any]:
-            if id(lifted) not in compiled:
-                compiled[id(lifted)] = torch.compile(lifted.run, **options)
-            return compiled[id(lifted)]
+            if lifted.run not in compiled:
+                compiled[lifted.run] = torch.compile(lifted.run, **options)
+            return compiled[lifted.run]
 
         self._run = run
+        self._compiled = True
+        for plan in self._known.values():
+            plan.state = None
+
+    @contextlib.contextmanager
+    def recomputing(self) -> Iterator[None]:
+        """Keep little for the backward pass for a while, and compute the rest again: for large inputs.
+
+        Gradients stay the same bit for bit; a step of training takes about half as long again.
+        """
+        if self._compiled:
+            raise RuntimeError("a compiled network chooses itself what to compute again; use either of the two")
+        known: dict[fx.GraphModule, Segments] = {}
+
+        def run(lifted: Lifted) -> Callable[..., Any]:
+            if lifted.run not in known:
+                known[lifted.run] = Segments(lifted.run)
+            return known[lifted.run]
+
+        before, self._run = self._run, run
+        try:
+            yield
+        finally:
+            self._run = before
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _lookup(self, call: Call) -> Plan:
         """Return the program for a call, captured if need be, in its form over intervals."""
         refuse_training(self.model)
+        modules = list(self.model.modules())
+        if len(modules) != len(self._seen) or any(a is not b for a, b in zip(modules, self._seen, strict=True)):
+            self.refresh()  # a part of the model was replaced by another
+            self._seen = modules
         tensors, key = call.tensors, call.key
         sizes = (key, *(tensor.shape for tensor in tensors))
         if sizes not in self._known:
@@ -375,19 +412,24 @@ class IntervalNetwork(nn.Module):
         """Return what the forward pass needs of the weights, from the cache where none has changed."""
         points = [weight.read() for weight in plan.weights]
         gaps = [gap for weight in plan.weights if weight.gaps for gap in (weight.gaps.below, weight.gaps.above)]
+        scales = [weight.gaps.scale for weight in plan.weights if weight.gaps]
+        parts = points + gaps + scales
         training = torch.is_grad_enabled() and any(gap.requires_grad for gap in gaps)
-        parts = points + gaps
-        state = None if training else tuple((p.data_ptr(), p._version) for p in parts if not p.is_inference())
-        if training or plan.state != state:
+        counted = not training and not any(part.is_inference() for part in parts)  # those count no versions
+        state = tuple((part.data_ptr(), part._version) for part in parts) if counted else None
+        if state is None or plan.state != state:
             dtype = self.form.gap_dtype
             values = (
                 weight.gaps.interval(point, dtype) if weight.gaps else point
                 for weight, point in zip(plan.weights, points, strict=True)
             )
             prepared = plan.lifted.prepare(*values)
-            if training:
+            if state is None:
                 return prepared
             plan.state, plan.prepared, plan.parts = state, prepared, parts  # kept, so that no address recurs
+            if self._compiled:  # lets CUDA graphs read the weights where they are, without a copy
+                for tensor in _tensors(prepared):
+                    torch._dynamo.mark_static_address(tensor)
         return plan.prepared
 
     def refresh(self) -> None:
@@ -398,6 +440,15 @@ class IntervalNetwork(nn.Module):
         """
         self._plans.clear()
         self._known.clear()
+
+    def save(self, path: str | Path, *, include_model: bool = False) -> None:
+        """Write gaps, layers, offsets and calibration to a safetensors file; :func:`intervalnn.load` reads it.
+
+        See :func:`intervalnn.saving.save`.
+        """
+        from intervalnn.saving import save  # which imports this module
+
+        save(self, path, include_model=include_model)
 
     # --- torch's own bookkeeping ---
 
@@ -417,7 +468,7 @@ class IntervalNetwork(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a call makes anew."""
         state = self.__dict__.copy()
-        state.update(_plans={}, _known={}, _run=_plain_run)
+        state.update(_seen=[], _plans={}, _known={}, _run=_plain_run, _compiled=False)
         return state
 
     def extra_repr(self) -> str:
@@ -427,6 +478,18 @@ class IntervalNetwork(nn.Module):
 
 def _is_interval(x: Any) -> bool:
     return isinstance(x, Interval)
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Yield all tensors in a tree of tuples, dicts and dataclasses."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple | list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(item)
+    elif is_dataclass(value):
+        for part in fields(value):
+            yield from _tensors(getattr(value, part.name))
 
 
 def _real(width: Tensor) -> Tensor:

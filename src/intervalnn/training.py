@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from intervalnn import losses
 from intervalnn.batches import Batches, parts
 from intervalnn.engine import Engine, any_engine
+from intervalnn.guarantee import beta_for_coverage
+from intervalnn.history import Epoch, History, State
 from intervalnn.interval import Interval
 from intervalnn.network import IntervalNetwork
+from intervalnn.progress import Bar
 
 __all__ = ["Epoch", "History", "fit"]
 
@@ -25,40 +28,11 @@ __all__ = ["Epoch", "History", "fit"]
 PAPER = {"beta": 2e-3, "epochs": 100, "lr": 1e-5}
 # Chosen on the 1D task, a U-Net on CT and a denoiser: see benchmarks/results/fit-*.md.
 STEPS = 1500  # optimiser steps to aim at
-EXPLODED = 1e4  # mean width, in mean absolute errors, from which on training has failed
 TRAVEL = 40.0  # how far a balanced gap may travel: learning rate times steps, in mean absolute errors
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """What one epoch of training measured.
-
-    Attributes:
-        loss: Mean training loss.
-        coverage: Share of the training targets between the bounds; NaN for a plain model.
-        width: Mean width of the bounds; NaN for a plain model.
-        validation: Mean loss on the validation loader; NaN without one.
-        seconds: How long it took.
-    """
-
-    loss: float
-    coverage: float
-    width: float
-    validation: float
-    seconds: float
-
-
-@dataclass(slots=True)
-class History:
-    """What training did: its settings, its epochs, and which of them was kept."""
-
-    settings: dict[str, Any]
-    epochs: list[Epoch] = field(default_factory=list)
-    best: int = -1
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the history as plain values, for a JSON file."""
-        return {"settings": self.settings, "epochs": [asdict(e) for e in self.epochs], "best": self.best}
+STRIDE = 0.5  # how far in one step, where there are but few
+EXPLODED = 1e4  # mean width, in mean absolute errors, from which on training has failed
+LOOK = 50  # steps after which to look whether it has, and to show the numbers
+SAMPLE = 16  # batches on which the underlying model's error is measured
 
 
 def fit(
@@ -76,6 +50,7 @@ def fit(
     patience: int | None = None,
     checkpoint: str | Path | None = None,
     precision: torch.dtype | None = None,
+    recompute: bool = False,
     engine: Engine | None = None,
     seed: int = 0,
     progress: bool = True,
@@ -85,33 +60,43 @@ def fit(
     ``fit(net, loader, coverage=0.9)`` is all that most need. It measures the underlying
     model's error and the sensitivity of each layer, balances the gaps, and trains them with the
     pinball loss, a rate derived from both, and cosine decay. The underlying model is only read.
+    A calibration and offsets that the network has are dropped, since they were made for other bounds.
 
     Args:
         method: An :class:`IntervalNetwork`, whose gaps are trained; or any module, whose
             parameters are trained (``loss`` is then needed).
         loader: Batches ``(x, y)`` or ``{"input", "target"}``. Use data that the underlying model
             has not seen where it fits its own training data better than new data.
-        coverage: Share of the targets that the bounds are to contain.
-        loss: A loss ``(output, target) -> scalar`` instead of the one that ``coverage`` or ``beta`` stands for.
+        coverage: Share of the targets that the bounds are to contain; 0.9 by default.
+        loss: A loss ``(output, target) -> scalar`` instead of the one that ``coverage`` or ``beta``
+            stands for: a mean over the samples.
         beta: Use the paper's loss (Eq. 2) with this price of width.
-        recipe: ``"paper"`` is the published procedure: Eq. 2, one rate for all gaps, projection, no balance.
+        recipe: ``"paper"`` is the published procedure: Eq. 2, one rate for all gaps, projection, no
+            balance, no decay. Given a ``coverage`` it takes the ``beta`` that has it for Laplace errors.
         epochs: How often to go through the loader; by default until there were about 1500 steps.
-        lr: Learning rate; of balanced gaps in units of the output per step.
+        lr: Learning rate of Adam; of balanced gaps in units of the output per step.
         balance: Whether to balance the gaps first; by default unless the recipe is the paper's.
         validation: Batches to measure the loss on after each epoch; the best epoch's state is restored.
         patience: Stop after this many epochs without a better validation loss.
         checkpoint: A file to write after each epoch, and to go on from if it is there.
-        precision: Autocast to this dtype (plain models; gaps have ``gap_dtype``).
+        precision: Autocast to this dtype (plain models; an interval network has ``gap_dtype``).
+        recompute: Keep less for the backward pass and compute it again, for large inputs (interval networks).
         engine: Where to run; by default torch's own, on as many processes as ``torchrun`` started.
-        seed: Seed of the order of the batches.
+        seed: Seed of the order of the batches, and of what is random in the model.
         progress: Whether to show a progress bar.
 
     Returns:
         The settings used and what each epoch measured.
+
+    Raises:
+        FloatingPointError: If the loss is no longer finite or the bounds explode; it says where and what to try.
     """
+    if patience is not None and validation is None:
+        raise ValueError("patience waits for a better validation loss; give validation, or leave it out")
     run = _Run(method, loader, any_engine(engine), seed, precision)
-    run.choose(coverage, loss, beta, recipe, epochs, lr, balance)
-    return run.train(validation, patience, Path(checkpoint) if checkpoint else None, progress)
+    with run.recomputing() if recompute else nullcontext():
+        run.choose(coverage, loss, beta, recipe, epochs, lr, balance)
+        return run.train(validation, patience, None if checkpoint is None else Path(checkpoint), progress)
 
 
 class _Run:
@@ -120,15 +105,25 @@ class _Run:
     def __init__(
         self, method: nn.Module, loader: Iterable[Any], engine: Engine, seed: int, precision: torch.dtype | None
     ) -> None:
-        self.method, self.engine, self.precision = method, engine, precision
+        if not isinstance(method, nn.Module):
+            raise TypeError(f"fit trains an IntervalNetwork or a module, got a {type(method).__name__}")
+        self.method, self.engine, self.precision, self.seed = method, engine, precision, seed
         self.net = method if isinstance(method, IntervalNetwork) else None
+        if self.net is not None and precision is not None:
+            raise ValueError(
+                "precision would change the prediction of an interval network; "
+                "for fast bounds use IntervalNetwork(model, gap_dtype=torch.bfloat16)"
+            )
         self.batches = Batches(loader, seed=seed, rank=engine.rank, world=engine.world)
-        model = method.model if isinstance(method, IntervalNetwork) else method
-        self.device = next(model.parameters()).device
+        self.device = next((self.net.model if self.net else method).parameters()).device
         self.loss: losses.Loss = losses.mse
         self.settings: dict[str, Any] = {"seed": seed}
-        self.project = False
-        self.cosine = True
+        self.paper = False
+
+    def recomputing(self) -> AbstractContextManager[None]:
+        if self.net is None:
+            raise ValueError("recompute is for interval networks; in a plain model use torch.utils.checkpoint")
+        return self.net.recomputing()
 
     # --- what is not given ---
 
@@ -147,71 +142,81 @@ class _Run:
             raise ValueError(f"recipe must be 'default' or 'paper', got {recipe!r}")
         if sum(given is not None for given in (coverage, loss, beta)) > 1:
             raise ValueError("give one of coverage, loss and beta: each of them chooses the loss")
-        paper = recipe == "paper"
+        if epochs is not None and epochs < 1:
+            raise ValueError(f"epochs must be at least 1, got {epochs}")
+        if lr is not None and not 0 < lr < math.inf:
+            raise ValueError(f"lr must be positive, got {lr}")
+        self.paper = recipe == "paper"
+        if not len(self.batches):
+            raise ValueError("the loader is empty: it must yield at least one batch")
+        steps = len(self.batches)
+        if epochs is None:
+            epochs = int(PAPER["epochs"]) if self.paper else min(max(math.ceil(STEPS / steps), 5), 400)
+        default_lr = 1e-3
         if self.net is None:
             if loss is None:
                 raise ValueError("a plain model needs a loss, for example loss=losses.mse")
-            self.loss, self.settings["lr"] = loss, lr or 1e-3
+            self.loss = loss
         else:
-            self._capture()
-            self.settings["mae"] = mae = self._mean_absolute_error()
-            self.loss = self._interval_loss(coverage, loss, beta, paper)
-            self.settings["balanced"] = balanced = balance if balance is not None else not paper
-            self.project, self.cosine = paper, not paper
-        self.settings["recipe"] = recipe
-        steps = max(len(self.batches), 1)
-        default_epochs = int(PAPER["epochs"]) if paper else min(max(math.ceil(STEPS / steps), 5), 400)
-        self.settings["epochs"] = epochs if epochs is not None else default_epochs
-        if self.net is not None:
-            total = steps * max(self.settings["epochs"], 1)
-            default = PAPER["lr"] if paper or not balanced else TRAVEL * mae / total
-            self.settings["lr"] = lr if lr is not None else default
-
-    def _capture(self) -> None:
-        """Let the network see one batch, so that its layers are known."""
-        assert self.net is not None
-        args, target = parts(self._first(), self.device)
-        with torch.no_grad():
-            bounds = self.net(*args)
-        if isinstance(bounds, Interval) and bounds.shape != target.shape:
-            raise ValueError(
-                f"the target must have shape {tuple(bounds.shape)}, like the bounds, got {tuple(target.shape)}"
-            )
-
-    def _first(self) -> Any:
-        for batch, _ in self.batches.epoch(0):
-            return batch
-        raise ValueError("the loader is empty")
+            mae = self._look_at_the_model(self.net)
+            self.loss = self._interval_loss(coverage, loss, beta, mae)
+            balanced = not self.paper if balance is None else balance
+            default_lr = min(TRAVEL / (steps * epochs), STRIDE) * mae if balanced else PAPER["lr"]
+            self.settings |= {"mae": mae, "balanced": balanced}
+        name = getattr(self.loss, "__qualname__", type(self.loss).__name__).partition(".")[0]
+        self.settings |= {"recipe": recipe, "loss": name, "epochs": epochs, "lr": default_lr if lr is None else lr}
 
     def _interval_loss(
-        self, coverage: float | None, loss: losses.Loss | None, beta: float | None, paper: bool
+        self, coverage: float | None, loss: losses.Loss | None, beta: float | None, mae: float
     ) -> losses.Loss:
         if loss is not None:
             return loss
-        if beta is not None or (paper and coverage is None):
-            self.settings["beta"] = beta if beta is not None else PAPER["beta"]
-            return losses.interval(beta=self.settings["beta"])
+        if self.paper and coverage is not None:
+            beta = beta_for_coverage(coverage, mae)
+        elif self.paper and beta is None:
+            beta = PAPER["beta"]
+        if beta is not None:
+            self.settings["beta"] = beta
+            return losses.interval(beta=beta)
         self.settings["coverage"] = 0.9 if coverage is None else coverage
         return losses.pinball(coverage=self.settings["coverage"])
 
     @torch.no_grad()
-    def _mean_absolute_error(self, most: int = 16) -> float:
-        """Return the underlying model's error on the first batches."""
-        assert self.net is not None
+    def _look_at_the_model(self, net: IntervalNetwork) -> float:
+        """Let the network see a batch, so that its layers are known, and return the underlying model's error."""
+        net.calibration = net.offsets = None
         total = torch.zeros(2, dtype=torch.float64, device=self.device)
         for i, (batch, weight) in enumerate(self.batches.epoch(0)):
-            if i == most:
-                break
             args, target = parts(batch, self.device)
-            output = self.net.model(*args)
-            if weight and isinstance(output, Tensor):
-                error = (output - target).abs()
-                total += torch.stack((error.double().sum(), torch.tensor(float(error.numel()), device=self.device)))
-        total = self.engine.sum(total)
-        mae = float(total[0] / total[1]) if total[1] else 1.0
-        if not math.isfinite(mae):
+            output = net(*args) if i == 0 else net.model(*args)
+            output = output.point if isinstance(output, Interval) else output
+            if not isinstance(output, Tensor):
+                return 1.0  # of several outputs, of which the loss alone knows what they are
+            if output.shape != target.shape:
+                raise ValueError(
+                    f"the target must have shape {tuple(output.shape)}, like the bounds, got {tuple(target.shape)}"
+                )
+            if weight:
+                error = (output - target).abs().double()
+                total += torch.stack((error.sum(), torch.full_like(error.sum(), error.numel())))
+            if i + 1 == SAMPLE:
+                break
+        error_sum, components = map(float, self.engine.sum(total))
+        if not math.isfinite(error_sum):
             raise ValueError("the underlying model's error is not finite: look for NaN in inputs, targets or weights")
-        return max(mae, torch.finfo(torch.float32).tiny)
+        return max(error_sum / components, torch.finfo(torch.float32).tiny)
+
+    def _balance(self, net: IntervalNetwork) -> None:
+        """Balance the gaps on the whole of the first batch, whatever the process's share of it."""
+        args, weight = self._first()
+        found = net.sensitivities(*args)
+        own = torch.tensor(list(found.values()), dtype=torch.float64, device=self.device)
+        mean = self.engine.sum(own * weight) / self.engine.world
+        net.balance_by(dict(zip(found, mean.tolist(), strict=True)))
+
+    def _first(self) -> tuple[tuple[Any, ...], float]:
+        batch, weight = next(self.batches.epoch(0))
+        return parts(batch, self.device)[0], weight
 
     # --- the loop ---
 
@@ -219,34 +224,35 @@ class _Run:
         self, validation: Iterable[Any] | None, patience: int | None, checkpoint: Path | None, progress: bool
     ) -> History:
         """Train, and return what happened."""
-        state = _State(History(self.settings), torch.optim.Adam(self.method.parameters(), lr=1.0))
-        if checkpoint is not None and checkpoint.exists():
-            state.load(checkpoint, self.method, self.device)
-        elif self.net is not None and self.settings["balanced"]:
-            args, _ = parts(self._first(), self.device)
-            self.net.balance(*args)
-        module = self.engine.wrap(self.method)
-        was_training = self.method.training
-        with _Bar(self.settings["epochs"], progress and self.engine.rank == 0) as bar:
-            for number in range(len(state.history.epochs), self.settings["epochs"]):
-                self.method.train()
-                epoch = self._epoch(number, module, state.optimizer, validation)
-                state.add(epoch, self.method)
-                bar.show(number + 1, epoch)
-                if checkpoint is not None and self.engine.rank == 0:
-                    state.save(checkpoint, self.method)
-                if patience is not None and number - state.history.best >= patience:
+        # No gap, or parameter, is added after this: what an optimiser holds must not be replaced.
+        state = State(History(self.settings), self.method, torch.optim.Adam(self.method.parameters()))
+        resumed = checkpoint is not None and state.load(checkpoint, self.engine, self.device)
+        if self.net is not None and self.settings["balanced"] and not resumed:
+            self._balance(self.net)
+        module, mode = self.engine.wrap(self.method), self.method.training
+        done, epochs = len(state.history.epochs), self.settings["epochs"]
+        with Bar(epochs, len(self.batches), done=done, shown=progress and self.engine.rank == 0) as bar:
+            for number in range(done, epochs):
+                if patience is not None and state.waited() >= patience:
                     break
-        self.engine.barrier()
-        state.restore(self.method)
-        self.method.train(was_training)
+                start = time.perf_counter()
+                with _seeded(self.device, self.seed, number, self.engine.rank):
+                    found = self._epoch(number, module, state.optimizer, bar)
+                    valid = math.nan if validation is None else self._validate(validation, number)
+                state.add(Epoch(*found, valid, time.perf_counter() - start))
+                bar.show(number, *found, valid)
+                if checkpoint is not None and self.engine.rank == 0:
+                    state.save(checkpoint)
+        state.restore()
+        self.method.train(mode)
         return state.history
 
     def _epoch(
-        self, number: int, module: nn.Module, optimizer: torch.optim.Optimizer, validation: Iterable[Any] | None
-    ) -> Epoch:
-        start, tally = time.perf_counter(), _Tally(self.device)
-        steps = len(self.batches)
+        self, number: int, module: nn.Module, optimizer: torch.optim.Optimizer, bar: Bar
+    ) -> tuple[float, float, float]:
+        """Take the steps of one epoch; return mean loss, coverage and mean width."""
+        self.method.train()
+        tally, steps = _Tally(self.device), len(self.batches)
         for step, (batch, weight) in enumerate(self.batches.epoch(number)):
             for group in optimizer.param_groups:
                 group["lr"] = self._rate(number * steps + step)
@@ -257,151 +263,109 @@ class _Run:
             optimizer.zero_grad(set_to_none=True)
             self.engine.backward(loss * weight)
             optimizer.step()
-            if self.project:
-                with torch.no_grad():
-                    for gap in self.method.parameters():
-                        gap.clamp_(min=0.0)
+            if self.net is not None:
+                _project(self.net)
             tally.add(loss.detach(), output, target, weight)
+            bar.step()
+            if step % LOOK == LOOK - 1:
+                found = tally.result(self.engine)
+                self._refuse_explosion(number, found)
+                bar.show(number, *found)
         found = tally.result(self.engine)
-        self._refuse_explosion(found, number)
-        valid = math.nan if validation is None else self._validate(validation)
-        return Epoch(*found, valid, time.perf_counter() - start)
+        self._refuse_explosion(number, found)
+        return found
 
     def _rate(self, step: int) -> float:
         rate: float = self.settings["lr"]
-        if not self.cosine:
+        if self.paper:
             return rate
-        total = len(self.batches) * max(self.settings["epochs"], 1)
-        return rate * (1 + math.cos(math.pi * step / total)) / 2
+        return rate * (1 + math.cos(math.pi * step / (len(self.batches) * self.settings["epochs"]))) / 2
 
     @torch.no_grad()
-    def _validate(self, validation: Iterable[Any]) -> float:
+    def _validate(self, validation: Iterable[Any], number: int) -> float:
         self.method.eval()
         tally = _Tally(self.device)
-        shares = Batches(validation, rank=self.engine.rank, world=self.engine.world)
-        for batch, weight in shares.epoch(0):
+        for batch, weight in Batches(validation, rank=self.engine.rank, world=self.engine.world).epoch(0):
             args, target = parts(batch, self.device)
             output = self.method(*args)
             tally.add(self.loss(output, target), output, target, weight)
-        return tally.result(self.engine)[0]
+        found = tally.result(self.engine, "validation loader")
+        self._refuse_explosion(number, found)
+        return found[0]
 
-    def _refuse_explosion(self, found: tuple[float, float, float], number: int) -> None:
+    # --- when it fails ---
+
+    def _refuse_explosion(self, number: int, found: tuple[float, float, float]) -> None:
+        """Stop where nothing good can come any more."""
         loss, _, width = found
         exploded = self.net is not None and width > EXPLODED * self.settings["mae"]
-        if math.isfinite(loss) and not exploded:
-            return
-        what = f"the mean width grew to {width:.3g}" if exploded else f"the loss became {loss}"
-        hint = "look for NaN in inputs and targets, or lower lr"
-        if self.net is not None:
-            args, _ = parts(self._first(), self.device)
-            worst = max(self.net.explain(*args).rows, key=lambda row: row.share)
-            hint = (
-                f"'{worst.name}' opens the bounds most ({worst.share:.0%} of the width). Try a lower lr, fewer "
-                "layers (layers=4), balance=True, or a cap on the gaps"
-            )
-        raise FloatingPointError(f"in epoch {number + 1} {what} (lr {self.settings['lr']:.3g}); {hint}")
+        if exploded or not math.isfinite(loss):
+            what = f"the loss became {loss:.3g}" + (f" and the mean width {width:.3g}" if self.net else "")
+            hint = self._bad_batch() or self._widest_layer()
+            raise FloatingPointError(f"in epoch {number + 1} {what} (lr {self.settings['lr']:.3g}); {hint}")
+
+    def _bad_batch(self) -> str | None:
+        for i, (batch, _) in enumerate(self.batches.epoch(0)):
+            args, target = parts(batch, self.device)
+            for what, value in (("inputs", args), ("target", target)):
+                if not all(bool(t.isfinite().all()) for t in pytree.tree_leaves(value) if isinstance(t, Tensor)):
+                    return f"batch {i + 1} of the loader has NaN or infinity in its {what}; leave such samples out"
+        return None
+
+    def _widest_layer(self) -> str:
+        if self.net is None:
+            return "try a lower lr"
+        rows = self.net.explain(*self._first()[0]).rows
+        # Gaps that are no longer numbers have all moved alike; then it was the most sensitive one.
+        worst = max(rows, key=lambda row: (row.width if math.isfinite(row.width) else math.inf, row.sensitivity))
+        share = f" ({worst.share:.0%} of the width)" if math.isfinite(worst.share) else ""
+        return (
+            f"'{worst.name}' opens the bounds most{share}. Try a lower lr, fewer layers (layers=4), balance=True, "
+            "or a cap on the gaps"
+        )
+
+
+@torch.no_grad()
+def _project(net: IntervalNetwork) -> None:
+    """Cut negative gaps (Sec. 3).
+
+    The network does so where it reads them, and lets them come back; but which of them is a matter
+    of the whole batch's gradient, that no process sees while it computes its own.
+    """
+    for gap in net.parameters():
+        gap.clamp_(min=0.0)
+
+
+@contextmanager
+def _seeded(device: torch.device, seed: int, number: int, rank: int) -> Iterator[None]:
+    """Let what is random depend on these numbers alone, and leave the global state as it was."""
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices, device_type="cuda" if not devices else device.type):
+        torch.manual_seed((seed * 1_000_003 + number) * 65_537 + rank)
+        yield
 
 
 class _Tally:
-    """Sums of what an epoch measures, on the device until its end."""
+    """Sums of what an epoch measures, on the device until someone asks."""
 
     def __init__(self, device: torch.device) -> None:
-        self.sums = torch.zeros(5, dtype=torch.float64, device=device)  # loss, batches, inside, width, components
+        self.sums = torch.zeros(5, dtype=torch.float64, device=device)  # loss, samples, inside, width, components
 
     @torch.no_grad()
     def add(self, loss: Tensor, output: Any, target: Tensor, weight: float) -> None:
-        zero = torch.zeros((), dtype=torch.float64, device=self.sums.device)
-        found = [loss.double() * weight, zero + 1, zero, zero, zero]
-        if isinstance(output, Interval) and weight:
-            found[2:] = [output.contains(target).sum().double(), output.width.double().sum(), zero + target.numel()]
+        """Count a batch; a share without weight belongs to others."""
+        if not weight:
+            return
+        samples = torch.full_like(self.sums[0], len(target))
+        found = [loss.double() * samples, samples, *torch.zeros_like(self.sums[2:])]
+        if isinstance(output, Interval):
+            inside, width = output.contains(target).sum().double(), output.width.double().sum()
+            found[2:] = [inside, width, torch.full_like(inside, target.numel())]
         self.sums += torch.stack(found)
 
-    def result(self, engine: Engine) -> tuple[float, float, float]:
+    def result(self, engine: Engine, name: str = "loader") -> tuple[float, float, float]:
         """Return mean loss, coverage and mean width over all processes."""
-        loss, batches, inside, width, components = engine.sum(self.sums).tolist()
-        if not batches:
-            raise ValueError("the loader is empty")
-        return loss / batches, *((inside / components, width / components) if components else (math.nan, math.nan))
-
-
-class _State:
-    """What a run needs to go on after it was stopped."""
-
-    def __init__(self, history: History, optimizer: torch.optim.Optimizer) -> None:
-        self.history, self.optimizer = history, optimizer
-        self.best: dict[str, Tensor] | None = None
-
-    def add(self, epoch: Epoch, method: nn.Module) -> None:
-        """Take note of an epoch, and of the state after it if it is the best."""
-        self.history.epochs.append(epoch)
-        known = [e.validation for e in self.history.epochs]
-        if math.isnan(epoch.validation):
-            self.history.best = len(known) - 1
-        elif epoch.validation <= min(known):
-            self.history.best = len(known) - 1
-            self.best = {name: value.detach().clone() for name, value in method.state_dict().items()}
-
-    def restore(self, method: nn.Module) -> None:
-        """Put the best epoch's state back."""
-        if self.best is not None:
-            method.load_state_dict(self.best)
-
-    def save(self, path: Path, method: nn.Module) -> None:
-        """Write all of it, whole or not at all."""
-        content = {
-            "history": self.history.as_dict(),
-            "method": method.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "best": self.best,
-            "random": torch.get_rng_state(),
-        }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".part")
-        torch.save(content, temporary)
-        temporary.replace(path)
-
-    def load(self, path: Path, method: nn.Module, device: torch.device) -> None:
-        """Go on from a file that :meth:`save` wrote for the same settings."""
-        try:
-            content = torch.load(path, weights_only=True, map_location=device)
-            saved = content["history"]
-        except Exception as error:
-            raise ValueError(f"{path} is not a checkpoint that fit has written; move it away to start anew") from error
-        for name, value in self.history.settings.items():
-            if saved["settings"].get(name) != value:
-                raise ValueError(
-                    f"{path} was written with {name}={saved['settings'].get(name)}, now it is {value}; "
-                    "use the same settings to go on, or another file to start anew"
-                )
-        self.history.epochs = [Epoch(**epoch) for epoch in saved["epochs"]]
-        self.history.best = saved["best"]
-        method.load_state_dict(content["method"])
-        self.optimizer.load_state_dict(content["optimizer"])
-        self.best = content["best"]
-        torch.set_rng_state(content["random"].cpu())
-
-
-class _Bar:
-    """A progress bar with loss, coverage and width, or nothing."""
-
-    def __init__(self, epochs: int, shown: bool) -> None:
-        self.epochs = epochs
-        columns = (TextColumn("fit"), BarColumn(), TextColumn("{task.completed}/{task.total} {task.fields[text]}"))
-        self.bar = Progress(*columns, TimeRemainingColumn(), disable=not shown)
-        self.task = self.bar.add_task("fit", total=epochs, text="")
-
-    def __enter__(self) -> _Bar:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def show(self, done: int, epoch: Epoch) -> None:
-        """Show the numbers of the last epoch."""
-        text = f"loss {epoch.loss:.4g}"
-        if not math.isnan(epoch.coverage):
-            text += f" coverage {epoch.coverage:.3f} width {epoch.width:.4g}"
-        if not math.isnan(epoch.validation):
-            text += f" validation {epoch.validation:.4g}"
-        self.bar.update(self.task, completed=done, text=text)
+        loss, samples, inside, width, components = engine.sum(self.sums).tolist()
+        if not samples:
+            raise ValueError(f"the {name} is empty: it must yield at least one batch")
+        return loss / samples, *((inside / components, width / components) if components else (math.nan, math.nan))

@@ -186,7 +186,7 @@ def split(
     if exact and by_interval and layout is not None:
         pairs = _exact(w, layout, nonneg, where)
     else:
-        pairs = _moving_weights(w, layout, nonneg, by_interval)
+        pairs = _moving_weights(w, layout, nonneg)
         if by_interval:
             pairs |= _moving_inputs(_movable(w.point, layout, where).to(w.gap_dtype))
     return Split(w.point, pairs, layout, w.gap_dtype, nonneg, w, where)
@@ -204,18 +204,11 @@ def _moving_inputs(w: Tensor) -> dict[str, Tensor]:
     return {"sum": w.abs() / 2, "difference": w / 2}
 
 
-def _moving_weights(w: Interval, layout: Layout | None, nonneg: bool, by_interval: bool) -> dict[str, Tensor]:
+def _moving_weights(w: Interval, layout: Layout | None, nonneg: bool) -> dict[str, Tensor]:
     """Weights for ``U*x+ + D*x-`` and its mirror."""
     if nonneg and layout is not None:
         return {"reach": layout.stack(w.above, w.below)}
-    total, difference = (w.above + w.below) / 2, (w.above - w.below) / 2
-    if not by_interval and layout is not None and layout.groups == 1 and w.size(layout.inputs) <= _FEW:
-        both = (torch.cat((total, sign * difference), layout.inputs) for sign in (1, -1))
-        return {"reach_both": layout.stack(*both)}
-    return {"reach_sum": total, "reach_difference": difference}
-
-
-_FEW = 4  # inputs of a first layer, where two small products cost more than one of twice the size
+    return {"reach_sum": (w.above + w.below) / 2, "reach_difference": (w.above - w.below) / 2}
 
 
 def _exact(w: Interval, layout: Layout, nonneg: bool, moving: tuple[int, int] | None) -> dict[str, Tensor]:
@@ -259,10 +252,6 @@ def _weights_move(product: Product, x: Factor, w: Split) -> Pair:
         assert w.layout is not None
         reach = x if isinstance(x, Tensor) else x.upper
         return w.layout.unstack(product(reach.to(w.gap_dtype), w.pairs["reach"]))
-    if "reach_both" in w.pairs and isinstance(x, Tensor):
-        assert w.layout is not None
-        both = torch.cat((x.abs(), x), w.layout.output).to(w.gap_dtype)
-        return w.layout.unstack(product(both, w.pairs["reach_both"]))
     if "reach_sum" not in w.pairs:
         return None, None
     if not isinstance(x, Tensor):

@@ -1,0 +1,123 @@
+"""Container: one file of tensors and settings that is read whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from intervalnn.fingerprint import sha256
+
+__all__ = ["VERSION", "read", "replacing", "write"]
+
+VERSION = 1  # of the format; raise it when older code would misread a file
+KEY = "intervalnn"  # the one key of the metadata, since several are written in random order
+
+
+def write(path: str | Path, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Write settings and tensors to a file, the same bytes each time; a file already there is lost only then.
+
+    Args:
+        path: Where to; missing folders are made.
+        settings: Plain values, as JSON can hold them.
+        tensors: By name.
+    """
+    own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    text = _dump({"version": VERSION, "settings": settings, "sha256": _checksum(settings, own)})
+    with replacing(path) as temporary:
+        try:
+            save_file(own, temporary, metadata={KEY: text})
+        except SafetensorError as error:
+            raise OSError(f"could not write {path}: {error}") from error
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give a temporary file to write to, which takes the place of ``path`` at the end, if all went well.
+
+    It lies in the same folder, reaches the disk before it is renamed, and has the permissions
+    that a new file has.
+    """
+    path = Path(path).resolve()  # so that a link stays a link
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    mode = _create(temporary)
+    try:
+        yield temporary
+        temporary.chmod(mode)  # safetensors 0.8 replaces the file by one that only its owner can read
+        _sync(temporary, os.O_RDWR)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        _sync(path.parent, os.O_RDONLY)
+
+
+def _create(path: Path) -> int:
+    """Make an empty file and return its permissions, which the umask has had its say in."""
+    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        return os.fstat(file).st_mode & 0o777
+    finally:
+        os.close(file)
+
+
+def _sync(path: Path, flags: int) -> None:
+    file = os.open(path, flags)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return the settings and tensors of a file that :func:`write` wrote, or refuse it."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a file; intervalnn.hub.from_pretrained takes a folder")
+    try:
+        with safe_open(path, framework="pt") as file:
+            document = _document(path, file.metadata() or {})
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is no safetensors file, or a part of one only ({error})") from error
+    if document.get("sha256") != _checksum(document.get("settings"), tensors):
+        raise ValueError(f"{path} is damaged: its contents do not match their checksum; save it anew")
+    return document["settings"], tensors
+
+
+def _document(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+    if KEY not in metadata:
+        raise ValueError(f"{path} was not written by intervalnn: its metadata must have the key '{KEY}'")
+    try:
+        document = json.loads(metadata[KEY])
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: its metadata is no JSON ({error})") from error
+    version = document.get("version") if isinstance(document, dict) else None
+    if type(version) is not int or version < 1:
+        raise ValueError(f"{path} is damaged: the version of its format must be a number from 1, got {version!r}")
+    if version > VERSION:
+        raise ValueError(f"{path} has format version {version}, and this intervalnn reads up to {VERSION}; update it")
+    assert isinstance(document, dict)
+    return document
+
+
+def _checksum(settings: Any, tensors: Mapping[str, Tensor]) -> str:
+    """Return one checksum over settings, and name, dtype, shape and numbers of all tensors."""
+    parts = [[name, str(t.dtype), list(t.shape), sha256(t)] for name, t in sorted(tensors.items())]
+    return hashlib.sha256(_dump([settings, parts]).encode()).hexdigest()
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
