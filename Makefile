@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check format lint types layers bench coverage-doc clean
+.PHONY: demo test test-all check format format-check lint types layers bench coverage-doc clean
 
 demo: $(STAMP)
 	$(BIN)/inn demo
@@ -36,6 +36,8 @@ layers: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/propagation.py
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/peers.py
 
 coverage-doc: $(STAMP)
 	$(BIN)/python docs/make_coverage.py
