@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,48 +18,11 @@ from intervalnn.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
 from intervalnn.layers import Layers, chosen, did_you_mean, last, tied
 from intervalnn.lift import Form, Lifted, lift
+from intervalnn.plan import Plan
 from intervalnn.prediction import Prediction
 from intervalnn.segments import Segments
 
 __all__ = ["IntervalNetwork"]
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """A tensor of the underlying model that a program reads, and its gaps."""
-
-    owner: Any
-    name: str
-    gaps: Gaps | None
-    constant: Tensor | None
-
-    def read(self) -> Tensor:
-        """Return the tensor as the model has it now, or a constant of the program."""
-        value = getattr(self.owner, self.name, None)
-        value = value if isinstance(value, Tensor) else self.constant
-        assert value is not None
-        return value.detach()
-
-
-@dataclass(slots=True)
-class Plan:
-    """A program, its form over intervals, and what was prepared for it of the weights.
-
-    Attributes:
-        program: What the model computes.
-        lifted: The same over intervals.
-        weights: What it reads of the model.
-        state: Addresses and versions of all that ``prepared`` was made from.
-        prepared: What the second graph takes from the first.
-        parts: The tensors themselves.
-    """
-
-    program: Program
-    lifted: Lifted
-    weights: list[Weight]
-    state: Any = None
-    prepared: Any = None
-    parts: Any = None
 
 
 class IntervalNetwork(nn.Module):
@@ -396,41 +358,12 @@ class IntervalNetwork(nn.Module):
             or (source.kind == "input" and isinstance(tensors[source.index], Interval))
         }
         lifted = lift(program, intervals, self.form)
-        return Plan(program, lifted, [self._weight(name, program, intervals) for name in lifted.weights])
-
-    def _weight(self, name: str, program: Program, intervals: set[str]) -> Weight:
-        full = program.sources[name].name
-        path, _, leaf = full.rpartition(".")
-        owner: Any = self.model
-        for step in path.split(".") if path else ():
-            owner = getattr(owner, step, None)
-        gaps = self._gaps_of(full) if name in intervals else None
-        return Weight(owner, leaf, gaps, program.constants.get(full))
+        gaps = {name: self._gaps_of(program.sources[name].name) for name in lifted.weights if name in intervals}
+        return Plan.of(program, lifted, self.model, gaps)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _weights(self, plan: Plan) -> Any:
-        """Return what the forward pass needs of the weights, from the cache where none has changed."""
-        points = [weight.read() for weight in plan.weights]
-        gaps = [gap for weight in plan.weights if weight.gaps for gap in (weight.gaps.below, weight.gaps.above)]
-        scales = [weight.gaps.scale for weight in plan.weights if weight.gaps]
-        parts = points + gaps + scales
-        training = torch.is_grad_enabled() and any(gap.requires_grad for gap in gaps)
-        counted = not training and not any(part.is_inference() for part in parts)  # those count no versions
-        state = tuple((part.data_ptr(), part._version) for part in parts) if counted else None
-        if state is None or plan.state != state:
-            dtype = self.form.gap_dtype
-            values = (
-                weight.gaps.interval(point, dtype) if weight.gaps else point
-                for weight, point in zip(plan.weights, points, strict=True)
-            )
-            prepared = plan.lifted.prepare(*values)
-            if state is None:
-                return prepared
-            plan.state, plan.prepared, plan.parts = state, prepared, parts  # kept, so that no address recurs
-            if self._compiled:  # lets CUDA graphs read the weights where they are, without a copy
-                for tensor in _tensors(prepared):
-                    torch._dynamo.mark_static_address(tensor)
-        return plan.prepared
+        return plan.current(self.form.gap_dtype, static=self._compiled)
 
     def refresh(self) -> None:
         """Forget what was captured and prepared: for changes to the model that torch does not count.
@@ -478,18 +411,6 @@ class IntervalNetwork(nn.Module):
 
 def _is_interval(x: Any) -> bool:
     return isinstance(x, Interval)
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """Yield all tensors in a tree of tuples, dicts and dataclasses."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, tuple | list | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _tensors(item)
-    elif is_dataclass(value):
-        for part in fields(value):
-            yield from _tensors(getattr(value, part.name))
 
 
 def _real(width: Tensor) -> Tensor:

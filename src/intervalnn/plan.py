@@ -1,0 +1,106 @@
+"""Plan: how one program is run: what it reads of the model, and what was made of that before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from intervalnn.capture import Program
+from intervalnn.gaps import Gaps
+from intervalnn.lift import Lifted
+
+__all__ = ["Plan", "Weight"]
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A tensor of the underlying model that a program reads, and its gaps."""
+
+    owner: Any
+    name: str
+    gaps: Gaps | None
+    constant: Tensor | None
+
+    def read(self) -> Tensor:
+        """Return the tensor as the model has it now, or a constant of the program."""
+        value = getattr(self.owner, self.name, None)
+        value = value if isinstance(value, Tensor) else self.constant
+        assert value is not None
+        return value.detach()
+
+
+@dataclass(slots=True)
+class Plan:
+    """A program, its form over intervals, and what was prepared for it of the weights.
+
+    Attributes:
+        program: What the model computes.
+        lifted: The same over intervals.
+        weights: What it reads of the model.
+        state: Addresses and versions of all that ``prepared`` was made from.
+        prepared: What the second graph takes from the first.
+        parts: The tensors themselves.
+    """
+
+    program: Program
+    lifted: Lifted
+    weights: list[Weight]
+    state: Any = None
+    prepared: Any = None
+    parts: Any = None
+
+    @staticmethod
+    def of(program: Program, lifted: Lifted, model: nn.Module, gaps: Mapping[str, Gaps]) -> Plan:
+        """Look up where ``model`` holds what the program reads."""
+        weights = []
+        for name in lifted.weights:
+            full = program.sources[name].name
+            path, _, leaf = full.rpartition(".")
+            owner: Any = model
+            for step in path.split(".") if path else ():
+                owner = getattr(owner, step, None)
+            weights.append(Weight(owner, leaf, gaps.get(name), program.constants.get(full)))
+        return Plan(program, lifted, weights)
+
+    def current(self, gap_dtype: torch.dtype | None, *, static: bool = False) -> Any:
+        """Return what the forward pass needs of the weights as they are now, made anew only where one has changed.
+
+        Args:
+            gap_dtype: Data type in which gaps are propagated; None for the weights' own.
+            static: Whether a compiled forward pass reads them, which may then rely on where they lie.
+        """
+        points = [weight.read() for weight in self.weights]
+        with_gaps = [weight.gaps for weight in self.weights if weight.gaps]
+        gaps = [gap for each in with_gaps for gap in (each.below, each.above)]
+        parts = points + gaps + [each.scale for each in with_gaps]
+        training = torch.is_grad_enabled() and any(gap.requires_grad for gap in gaps)
+        counted = not training and not any(part.is_inference() for part in parts)  # those count no versions
+        state = tuple((part.data_ptr(), part._version) for part in parts) if counted else None
+        if state is not None and self.state == state:
+            return self.prepared
+        values = (
+            weight.gaps.interval(point, gap_dtype) if weight.gaps else point
+            for weight, point in zip(self.weights, points, strict=True)
+        )
+        prepared = self.lifted.prepare(*values)
+        if state is not None:
+            self.state, self.prepared, self.parts = state, prepared, parts  # kept, so that no address recurs
+            for tensor in _tensors(prepared) if static else ():
+                torch._dynamo.mark_static_address(tensor)  # a CUDA graph then reads it without a copy
+        return prepared
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Yield all tensors in a tree of tuples, dicts and dataclasses."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple | list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(item)
+    elif is_dataclass(value):
+        for part in fields(value):
+            yield from _tensors(getattr(value, part.name))
