@@ -38,6 +38,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/summary.py
 
 coverage-doc: $(STAMP)
 	$(BIN)/python docs/make_coverage.py

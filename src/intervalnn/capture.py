@@ -26,7 +26,7 @@ from intervalnn.interval import Interval
 from intervalnn.table import RULES, aten, overloads
 
 _TORCH = str(Path(torch.__file__).parent)
-# Kept whole although they have no rule, since a rule stands for them after functionalisation.
+# Taken apart although the table knows them: it refuses them, and what they are made of may have rules.
 _DECOMPOSED_ANYWAY = {aten.as_strided, aten.item, aten.native_dropout, aten.rrelu_with_noise}
 _COPIES = {aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default}
 _READS_LAYOUT = {aten.as_strided.default, aten.sym_stride.int, aten.sym_storage_offset.default}

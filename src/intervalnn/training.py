@@ -26,7 +26,7 @@ __all__ = ["Epoch", "History", "fit"]
 
 # The paper's own choices (Sec. 4 and 5).
 PAPER = {"beta": 2e-3, "epochs": 100, "lr": 1e-5}
-# Chosen on the 1D task, a U-Net on CT and a denoiser: see benchmarks/results/fit-*.md.
+# Starting points, not yet tuned: coverage came out right in all tasks tried, tightness may gain from more travel.
 STEPS = 1500  # optimiser steps to aim at
 TRAVEL = 40.0  # how far a balanced gap may travel: learning rate times steps, in mean absolute errors
 STRIDE = 0.5  # how far in one step, where there are but few
