@@ -125,14 +125,17 @@ class Calibration(nn.Module):
         return round(1 - self.coverage, 12)
 
     def forward(self, prediction: Prediction) -> Prediction:
-        """Return the prediction with its gaps and its score scaled.
+        """Return the prediction with its gaps, its score and its deviation scaled.
 
         The gaps come back in float32 at least: rounding coarser ones would cost coverage.
         """
         factors = self._factors_of(prediction)
         dtype = torch.promote_types(prediction.point.dtype, torch.float32)
-        scaled = (part.to(dtype) * factors for part in (prediction.below, prediction.above, prediction.score))
-        return Prediction(prediction.point, *scaled)
+        below, above, score = (
+            part.to(dtype) * factors for part in (prediction.below, prediction.above, prediction.score)
+        )
+        deviation = None if prediction.deviation is None else prediction.deviation.to(dtype) * factors
+        return Prediction(prediction.point, below, above, score, deviation)
 
     def _factors_of(self, prediction: Prediction) -> Tensor:
         """Return the factor of each component; only a function can name a group that was never met."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from statistics import NormalDist
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,27 +14,66 @@ from intervalnn.interval import Interval
 
 __all__ = ["Prediction"]
 
+_KEYS = ("point", "lower", "upper", "below", "above", "score", "direction")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prediction:
+class Prediction(Mapping[str, Tensor]):
     """A prediction, how far the truth may lie below and above it, and how uncertain it is.
 
+    Named access and mapping access give the same; anything but a name picks samples.
+
     Attributes:
-        point: The underlying model's own prediction, of any shape.
+        point: The underlying model's own prediction, ``(batch, *signal)``.
         below: How far the bounds reach below it, ``>= 0``.
         above: How far they reach above it, ``>= 0``.
         score: Uncertainty of each component, ``>= 0``.
+        deviation: Standard deviation of a normal density around the point, for methods that have one.
+
+    Example:
+        >>> p = Prediction.symmetric(torch.zeros(3, 2), torch.ones(3, 2), coverage=0.9)
+        >>> p.upper[0], p["upper"][0], p[1:].point.shape
+        (tensor([1.6449, 1.6449]), tensor([1.6449, 1.6449]), torch.Size([2, 2]))
     """
 
     point: Tensor
     below: Tensor
     above: Tensor
     score: Tensor
+    deviation: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            part = getattr(self, field.name)
+            if part is None and field.name == "deviation":
+                continue
+            if not isinstance(part, Tensor):
+                raise TypeError(f"the {field.name} of a Prediction must be a tensor, got a {type(part).__name__}")
+            if part.shape != self.point.shape:
+                raise ValueError(
+                    f"the {field.name} must have shape {tuple(self.point.shape)}, like the point, "
+                    f"got {tuple(part.shape)}"
+                )
 
     @staticmethod
     def of(bounds: Interval) -> Prediction:
         """Return bounds as a prediction, with their width as the score (Sec. 3)."""
         return Prediction(bounds.point, bounds.below, bounds.above, bounds.width)
+
+    @staticmethod
+    def symmetric(point: Tensor, deviation: Tensor, *, coverage: float) -> Prediction:
+        """Return the central interval of a normal density; its deviation is the score."""
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}")
+        gap = NormalDist().inv_cdf((1 + coverage) / 2) * deviation
+        return Prediction(point, gap, gap, deviation, deviation)
+
+    @staticmethod
+    def cat(predictions: Sequence[Prediction]) -> Prediction:
+        """Join batches into one."""
+        if not predictions:
+            raise ValueError("there is no prediction to join: give at least one")
+        return predictions[0]._each(lambda name: torch.cat([getattr(p, name) for p in predictions]))
 
     @property
     def bounds(self) -> Interval:
@@ -49,6 +91,41 @@ class Prediction:
         return self.point + self.above
 
     @property
+    def width(self) -> Tensor:
+        """``upper - lower``, from the gaps, so that small widths keep their digits."""
+        return self.below + self.above
+
+    @property
     def direction(self) -> Tensor:
         """``+1`` where the truth lies rather above the point, ``-1`` rather below, 0 where neither."""
         return torch.sign(self.above - self.below)
+
+    def to(self, *args: Any, **kwargs: Any) -> Prediction:
+        """Return it on another device or in another dtype; the arguments are those of ``Tensor.to``."""
+        return self._each(lambda name: getattr(self, name).to(*args, **kwargs))
+
+    def cpu(self) -> Prediction:
+        """Return it on the CPU."""
+        return self.to("cpu")
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return self._each(lambda name: getattr(self, name)[key])
+        if key in _KEYS or (key == "deviation" and self.deviation is not None):
+            return getattr(self, key)
+        raise KeyError(f"a prediction has {', '.join(self)}, not {key!r}")
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _KEYS
+        if self.deviation is not None:
+            yield "deviation"
+
+    def __len__(self) -> int:
+        return len(_KEYS) + (self.deviation is not None)
+
+    def __repr__(self) -> str:
+        return f"Prediction(shape={tuple(self.point.shape)}, dtype={self.point.dtype}, device={self.point.device})"
+
+    def _each(self, part: Callable[[str], Tensor]) -> Prediction:
+        names = (field.name for field in fields(self))
+        return Prediction(**{name: part(name) for name in names if getattr(self, name) is not None})
