@@ -72,7 +72,7 @@ def variants(args: argparse.Namespace) -> dict[str, Callable[[], Any]]:
             continue
         net = widened(model, x, layers, exact=exact, gap_dtype=gap_dtype)
         if args.compile:
-            net.compile(dynamic=False, mode=args.mode)
+            net.compile(dynamic=False, **({"mode": args.mode} if args.mode else {}))
         runs[f"intervals, {label}"] = lambda net=net: net(x)
     runs["MC dropout, 10 passes"] = dropout_passes(model, x, 10, compiled)
     return runs

@@ -582,3 +582,33 @@ def test_a_model_made_in_inference_mode_is_never_read_from_the_cache() -> None:
 
         assert not torch.equal(net(x).point, before)
         assert torch.equal(net(x).point, model(x))
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("layers", ["all", ["first.weight", "last.weight"], 2])
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_product_of_joined_values_contains_every_draw_whatever_they_are_joined_along(
+    dim: int, layers: Any, exact: bool
+) -> None:
+    class Joined(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Conv1d(2, 2, 3, padding=1), nn.Conv1d(6 if dim == 1 else 2, 3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = self.first(x)
+            return self.last(torch.cat((x, h, torch.relu(h)), dim))
+
+    torch.manual_seed(0)
+    model, x = Joined().double(), torch.randn(2, 2, 9, dtype=torch.float64)
+    net = inn.IntervalNetwork(model, layers=layers, exact=exact)
+    with torch.no_grad():
+        net(x)
+        for name in net.names:
+            gap = 0.3 * model.get_parameter(name).abs() + 0.1
+            net.set_gaps(name, gap, 2 * gap)
+        bounds = net(x)
+        intervals = net.weight_intervals()
+        for _ in range(50):
+            drawn = {n: i.lower + torch.rand_like(i.point) * i.width for n, i in intervals.items()}
+            assert bounds.contains(torch.func.functional_call(model, drawn, (x,)), atol=1e-9).all()

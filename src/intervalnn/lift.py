@@ -185,11 +185,12 @@ class _Lift:
         return split if side == weight else self._across(split)
 
     def _parts(self, node: fx.Node, weight: bool) -> fx.Node | None:
-        """The parts of a joined value, where a product can use that some of them are points."""
-        moving = self._moving(node)
-        if moving is None:
+        """The parts of a joined value, which a product joins in its own way."""
+        if node.target is not aten.cat.default or not self.facts[node].interval:
             return None
-        return self._graph(weight).call_function(joined, (self._map(node.args[0], weight), moving[0]))
+        axis: Any = node.args[1] if len(node.args) > 1 else 0
+        rank = len(node.meta["val"].shape)
+        return self._graph(weight).call_function(joined, (self._map(node.args[0], weight), axis % rank - rank))
 
     def _moving(self, node: fx.Node) -> tuple[int, int, int] | None:
         """Of a joined value, along which dimension and from where to where it may have gaps."""

@@ -73,14 +73,23 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Values joined into the first factor of a product, where some are points.
+    """Values joined into the first factor of a product, which joins what it makes of each of them.
 
-    Points have no gaps to multiply, and a skip connection often is one; so only the run of
-    parts from the first to the last interval takes part in the products of the gaps.
+    So nothing is written that only the next pass over memory reads. Points have no gaps to
+    multiply, and a skip connection often is one; so only the run of parts from the first to the
+    last interval need take part in the products of the gaps.
     """
 
     parts: tuple[Interval | Tensor, ...]
     dim: int
+
+    def each(
+        self, make: Callable[[Interval | Tensor], tuple[Tensor, Tensor]], *, moving: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Return both results of ``make``, joined over the parts; over those only that move where asked."""
+        parts = self.moving_parts if moving else self.parts
+        first, second = zip(*map(make, parts), strict=True)
+        return torch.cat(first, self.dim), torch.cat(second, self.dim)
 
     def whole(self) -> Interval:
         """Return the parts as one interval."""
@@ -93,20 +102,15 @@ class Joined:
         return torch.cat([_point(part) for part in self.parts], self.dim)
 
     @property
-    def upper(self) -> Tensor:
-        """The joined upper ends."""
-        return torch.cat([part.upper if isinstance(part, Interval) else part for part in self.parts], self.dim)
-
-    @property
-    def lower(self) -> Tensor:
-        """The joined lower ends."""
-        return torch.cat([part.lower if isinstance(part, Interval) else part for part in self.parts], self.dim)
+    def moving_parts(self) -> tuple[Interval | Tensor, ...]:
+        """The parts from the first to the last that has gaps."""
+        moves = [i for i, part in enumerate(self.parts) if isinstance(part, Interval)]
+        return self.parts[moves[0] : moves[-1] + 1]
 
     @property
     def moving(self) -> tuple[Tensor, Tensor]:
-        """The gaps below and above, from the first to the last part that has any."""
-        moves = [i for i, part in enumerate(self.parts) if isinstance(part, Interval)]
-        run = self.parts[moves[0] : moves[-1] + 1]
+        """The gaps below and above of these parts."""
+        run = self.moving_parts
         assert isinstance(run[0], Interval)
         return self._gaps("below", run, run[0].gap_dtype), self._gaps("above", run, run[0].gap_dtype)
 
@@ -182,14 +186,23 @@ def split(
     if not isinstance(w, Interval):
         dtype = gap_dtype or w.dtype
         pairs = _moving_inputs(_movable(w, layout, where).to(dtype)) if by_interval else {}
-        return Split(w, pairs, layout, dtype, nonneg, w, where)
+        return Split(w, _laid_out(pairs), layout, dtype, nonneg, w, where)
     if exact and by_interval and layout is not None:
         pairs = _exact(w, layout, nonneg, where)
     else:
         pairs = _moving_weights(w, layout, nonneg)
         if by_interval:
             pairs |= _moving_inputs(_movable(w.point, layout, where).to(w.gap_dtype))
-    return Split(w.point, pairs, layout, w.gap_dtype, nonneg, w, where)
+    return Split(w.point, _laid_out(pairs), layout, w.gap_dtype, nonneg, w, where)
+
+
+def _laid_out(pairs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights with their channels last where tensor cores take them so, lest each call turns them."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return {
+        name: w.contiguous(memory_format=formats[w.dim()]) if w.is_cuda and w.dim() in formats else w
+        for name, w in pairs.items()
+    }
 
 
 def _movable(w: Tensor, layout: Layout | None, moving: tuple[int, int] | None) -> Tensor:
@@ -250,23 +263,42 @@ Pair = tuple[Tensor, Tensor] | tuple[None, None]
 def _weights_move(product: Product, x: Factor, w: Split) -> Pair:
     if "reach" in w.pairs:
         assert w.layout is not None
-        reach = x if isinstance(x, Tensor) else x.upper
-        return w.layout.unstack(product(reach.to(w.gap_dtype), w.pairs["reach"]))
+        reach, _ = _by_part(x, lambda part: (_upper(part).to(w.gap_dtype),) * 2)
+        return w.layout.unstack(product(reach, w.pairs["reach"]))
     if "reach_sum" not in w.pairs:
         return None, None
-    if not isinstance(x, Tensor):
-        high, low = x.upper.clamp(min=0.0), (-x.lower).clamp(min=0.0)
-        spread, centre = high + low, high - low
-    else:
-        spread, centre = x.abs(), x
-    return _pair(product, spread, centre, w, "reach_sum", "reach_difference")
+    return _pair(product, *_by_part(x, _reach), w, "reach_sum", "reach_difference")
 
 
 def _inputs_move(product: Product, x: Factor, w: Split) -> Pair:
     if isinstance(x, Tensor):
         return None, None
-    below, above = x.moving if isinstance(x, Joined) else (x.below, x.above)
-    return _pair(product, above + below, above - below, w, "sum", "difference")
+    return _pair(product, *_by_part(x, _sum_and_difference, moving=w.moving is not None), w, "sum", "difference")
+
+
+def _by_part(
+    x: Factor, make: Callable[[Interval | Tensor], tuple[Tensor, Tensor]], *, moving: bool = False
+) -> tuple[Tensor, Tensor]:
+    return x.each(make, moving=moving) if isinstance(x, Joined) else make(x)
+
+
+def _upper(x: Interval | Tensor) -> Tensor:
+    return x.upper if isinstance(x, Interval) else x
+
+
+def _reach(x: Interval | Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``x+ + x-`` and ``x+ - x-``."""
+    if isinstance(x, Tensor):
+        return x.abs(), x
+    high, low = x.upper.clamp(min=0.0), (-x.lower).clamp(min=0.0)
+    return high + low, high - low
+
+
+def _sum_and_difference(x: Interval | Tensor) -> tuple[Tensor, Tensor]:
+    if isinstance(x, Interval):
+        return x.above + x.below, x.above - x.below
+    zero = torch.zeros_like(x)
+    return zero, zero
 
 
 def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: str, second: str) -> Pair:
@@ -278,6 +310,7 @@ def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: 
 
 def _exact_gaps(product: Product, x: Interval | Joined, w: Split) -> tuple[Tensor, Tensor]:
     assert w.layout is not None
+    x = x.whole() if isinstance(x, Joined) and w.moving is None else x
     below, above = x.moving if isinstance(x, Joined) else (x.below, x.above)
     if w.nonneg:
         parts = {"c+": x.point, "a+": above, "b+": below}
@@ -296,16 +329,11 @@ def _exact_gaps(product: Product, x: Interval | Joined, w: Split) -> tuple[Tenso
     return low.clamp(min=0.0), high.clamp(min=0.0)
 
 
-def _fitting(x: Factor, w: Split) -> Factor:
-    """Join the parts of ``x`` unless the weight was split for them."""
-    return x.whole() if isinstance(x, Joined) and w.moving is None else x
-
-
 def bound_product(fn: Product, x: Factor, w: Split) -> Interval:
     """Bound ``fn(x, w)`` for a bilinear ``fn``."""
-    x = _fitting(x, w)
     point = fn(_point(x), w.point)
-    if has_complex(x, w.point):
+    if has_complex(point):
+        x = x.whole() if isinstance(x, Joined) else x
         whole = complex_product(lambda a, b: _real_product(fn, a, b), x, w.whole)
         return Interval(point, whole.below, whole.above)
     below, above = gaps(fn, x, w)
@@ -354,8 +382,7 @@ def prepare_layer(fn: Any, x: Any, weight: Interval | Tensor, bias: Any = None, 
 @rule(aten.linear, aten.convolution, *_CONVOLUTIONS, takes=(0, 1, 2), prepare=prepare_layer)
 def layer(fn: Any, x: Factor, weight: Split, bias: Interval | Tensor | None = None, *rest: Any) -> Interval:
     """Bound a layer with weights and, perhaps, a bias."""
-    x = _fitting(x, weight)
-    if has_complex(x, weight.point):
+    if has_complex(_point(x), weight.point):
         raise NotImplementedError(f"{fn} of complex intervals: split it into real and imaginary parts")
     point = fn(_point(x), weight.point, _point(bias), *rest)
     if not isinstance(x, Tensor) or weight.is_interval:
