@@ -3,79 +3,16 @@
 from __future__ import annotations
 
 import json
-import platform
 import re
 import statistics
 import sys
-import time
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch.utils._pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
+from intervalnn.cost import peak_bytes, seconds, versions
 
 Variant = Callable[[], Any]
-
-
-def synchronize(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
-
-
-def seconds(run: Variant, device: str, calls: int = 1) -> float:
-    synchronize(device)
-    start = time.perf_counter()
-    for _ in range(calls):
-        run()
-    synchronize(device)
-    return (time.perf_counter() - start) / calls
-
-
-def peak_bytes(run: Variant, device: str) -> int:
-    """Return how far memory rises above where it stands before the call."""
-    synchronize(device)
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        run()
-        synchronize(device)
-        return torch.cuda.max_memory_allocated() - before
-    with LiveBytes() as live:
-        run()
-    return live.peak
-
-
-class LiveBytes(TorchDispatchMode):
-    """Counts the bytes of all tensors made inside it and still alive, and the most there ever were."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = self.peak = 0
-        self.seen: set[int] = set()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        given = {leaf.untyped_storage()._cdata for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)}
-        for leaf in pytree.tree_leaves(result):
-            if isinstance(leaf, torch.Tensor) and leaf.untyped_storage()._cdata not in given:
-                self._count(leaf.untyped_storage())
-        return result
-
-    def _count(self, storage: torch.UntypedStorage) -> None:
-        key, size = storage._cdata, storage.nbytes()
-        if key in self.seen:
-            return
-        self.seen.add(key)
-        self.now += size
-        self.peak = max(self.peak, self.now)
-        weakref.finalize(storage, self._release, key, size)
-
-    def _release(self, key: int, size: int) -> None:
-        self.seen.discard(key)
-        self.now -= size
 
 
 def compare(
@@ -103,13 +40,6 @@ def compare(
             }
         )
     return rows
-
-
-def versions(device: str) -> dict[str, str]:
-    found = {"python": platform.python_version(), "torch": torch.__version__, "machine": platform.machine()}
-    if device == "cuda":
-        return found | {"device": torch.cuda.get_device_name(), "cuda": str(torch.version.cuda)}
-    return found | {"device": f"CPU, {torch.get_num_threads()} threads"}
 
 
 def table(rows: list[dict[str, Any]]) -> str:

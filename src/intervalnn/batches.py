@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, TensorDataset, default_collate
 
-from intervalnn.pairs import split
+from intervalnn.pairs import arguments, split
 
 __all__ = ["Batches", "parts"]
 
@@ -18,9 +17,7 @@ __all__ = ["Batches", "parts"]
 def parts(batch: Any, device: torch.device) -> tuple[tuple[Any, ...], Tensor]:
     """Return the model's arguments and the target of a batch, on the device."""
     x, target = split(batch)
-    args = tuple(x) if isinstance(x, tuple | list) else (x,)
-    args = pytree.tree_map(lambda t: t.to(device, non_blocking=True) if isinstance(t, Tensor) else t, args)
-    return args, target.to(device, non_blocking=True)
+    return arguments(x, device), target.to(device, non_blocking=True)
 
 
 class Batches:

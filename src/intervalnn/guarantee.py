@@ -165,18 +165,21 @@ def markov_curve(
         raise ValueError(f"factors must be positive, got {float(multiples.min())} at the least")
     sums = torch.zeros(3 + 2 * len(multiples), dtype=torch.float64)
     for prediction, target in predicted(method, loader):
-        sums = sums.to(target.device) + _sums(
+        sums = sums.to(target.device) + markov_sums(
             offsets(prediction) if offsets else prediction, target, beta, multiples, alpha
         )
-    images, below, above, *shares = summed(sums).tolist()
-    inside, inputs = (torch.tensor(shares, dtype=torch.float64) / images).view(2, -1)
-    promised, promised_inputs = (1 - 1 / multiples).clamp(min=0.0), (1 - 1 / (multiples * alpha)).clamp(min=0.0)
-    return MarkovCurve(
-        multiples, promised, inside, promised_inputs, inputs, alpha, beta, below / images, above / images
-    )
+    return markov_of(summed(sums).cpu(), beta, multiples, alpha)
 
 
-def _sums(prediction: Prediction, target: Tensor, beta: float, multiples: Tensor, alpha: float) -> Tensor:
+def markov_of(sums: Tensor, beta: float, multiples: Tensor, alpha: float) -> MarkovCurve:
+    """Return the curve that the sums of :func:`markov_sums` over all batches stand for."""
+    below, above = (sums[1:3] / sums[0]).tolist()
+    inside, inputs = (sums[3:] / sums[0]).view(2, -1)
+    promised, of_inputs = ((1 - 1 / (multiples * share)).clamp(min=0.0) for share in (1.0, alpha))
+    return MarkovCurve(multiples, promised, inside, of_inputs, inputs, alpha, beta, below, above)
+
+
+def markov_sums(prediction: Prediction, target: Tensor, beta: float, multiples: Tensor, alpha: float) -> Tensor:
     """Return the number of images, how far they exceed either bound, and for each factor how many are inside."""
     distance = target.double() - prediction.point.double()
     below = (-distance - prediction.below.double()).reshape(len(target), -1)

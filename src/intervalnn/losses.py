@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 
-__all__ = ["Loss", "interval", "mae", "mse", "pinball"]
+__all__ = ["Loss", "error", "gaussian", "interval", "mae", "mse", "pinball"]
 
 Loss = Callable[[Any, Tensor], Tensor]
 
@@ -23,6 +24,22 @@ def mse(output: Tensor, target: Tensor) -> Tensor:
 def mae(output: Tensor, target: Tensor) -> Tensor:
     """Return the mean absolute error."""
     return (output - target).abs().mean()
+
+
+def gaussian(output: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
+    """Return the mean negative log-likelihood of normal densities, in nats.
+
+    Args:
+        output: The means and the logarithms of the variances.
+        target: Of the same shape as either.
+
+    Example:
+        >>> gaussian((torch.zeros(1), torch.zeros(1)), torch.ones(1))  # (1 + log 2 pi) / 2
+        tensor(1.4189)
+    """
+    mean, log_variance = output
+    squares = (target - mean).square() * torch.exp(-log_variance)
+    return (squares + log_variance + math.log(2 * math.pi)).mean() / 2
 
 
 def interval(*, beta: float) -> Loss:
@@ -66,5 +83,21 @@ def pinball(*, coverage: float) -> Loss:
         return (
             torch.maximum((1 - tail) * above, -tail * above) + torch.maximum((1 - tail) * below, -tail * below)
         ).mean()
+
+    return loss
+
+
+def error(*, coverage: float, unit: float) -> Loss:
+    """Learn how far off a prediction is: the expected error, and the distance that a share of them stays within.
+
+    Args:
+        coverage: Share of the targets between the bounds, which are at one distance on both sides.
+        unit: Size of the errors, which makes the squares comparable to the distances.
+    """
+    quantile = pinball(coverage=coverage)  # of bounds at one distance: that of the absolute error
+
+    def loss(output: tuple[Interval, Tensor], target: Tensor) -> Tensor:
+        bounds, expected = output
+        return quantile(bounds, target) + mse(expected, (target - bounds.point).abs()) / unit
 
     return loss

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from intervalnn.prediction import Prediction
 
-__all__ = ["Method", "predicted", "split", "summed", "without"]
+__all__ = ["Method", "arguments", "checked", "one", "predicted", "split", "summed", "without"]
 
 
 class Method(Protocol):
     """Anything that predicts with bounds: an interval network, or a baseline."""
 
-    def predict(self, x: Any, /) -> Prediction:
+    def predict(self, *args: Any) -> Prediction:
         """Return point, bounds, score and direction."""
         ...
 
@@ -55,23 +55,36 @@ def predicted(method: Method, loader: Iterable[Any]) -> Iterator[tuple[Predictio
     for batch in loader:
         x, target = split(batch)
         with torch.no_grad():
-            prediction = method.predict(_moved(x, getattr(method, "device", None)))
-        yield prediction, _checked(prediction, target)
+            prediction = method.predict(*arguments(x, getattr(method, "device", None)))
+        yield prediction, checked(prediction, target)
     if prediction is None:
         raise ValueError("the loader is empty: it must yield at least one batch")
 
 
-def _moved(x: Any, device: torch.device | None) -> Any:
+def arguments(x: Any, device: torch.device | None) -> tuple[Any, ...]:
+    """Return a measurement as the arguments of a model, on a device if there is one to go to.
+
+    A tuple or a list holds several arguments.
+    """
+    args = tuple(x) if isinstance(x, tuple | list) else (x,)
     if device is None:
-        return x
-    return pytree.tree_map(lambda part: part.to(device) if isinstance(part, Tensor) else part, x)
+        return args
+    found: tuple[Any, ...] = pytree.tree_map(
+        lambda part: part.to(device, non_blocking=True) if isinstance(part, Tensor) else part, args
+    )
+    return found
 
 
-def _checked(prediction: Prediction, target: Tensor) -> Tensor:
-    """Return the target on the device of the prediction, once it is known that the two can be compared."""
+def one(prediction: Any) -> Prediction:
+    """Return what a method predicts, once it is known to be a single prediction."""
     if not isinstance(prediction, Prediction):
         raise TypeError(f"predict must return one Prediction, got a {type(prediction).__name__}; wrap the method")
-    point = prediction.point
+    return prediction
+
+
+def checked(prediction: Prediction, target: Tensor) -> Tensor:
+    """Return the target on the device of the prediction, once it is known that the two can be compared."""
+    point = one(prediction).point
     if target.shape != point.shape:
         raise ValueError(
             f"target must have shape {tuple(point.shape)}, like the prediction, got {tuple(target.shape)}; "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 import torch.utils._pytree as pytree
@@ -21,18 +21,36 @@ from intervalnn.history import Epoch, History, State
 from intervalnn.interval import Interval
 from intervalnn.network import IntervalNetwork
 from intervalnn.progress import Bar
+from intervalnn.proportional import Proportional
 
-__all__ = ["Epoch", "History", "fit"]
+__all__ = ["Epoch", "History", "Learner", "fit"]
 
 # The paper's own choices (Sec. 4 and 5).
 PAPER = {"beta": 2e-3, "epochs": 100, "lr": 1e-5}
-# Starting points, not yet tuned: coverage came out right in all tasks tried, tightness may gain from more travel.
 STEPS = 1500  # optimiser steps to aim at
-TRAVEL = 40.0  # how far a balanced gap may travel: learning rate times steps, in mean absolute errors
-STRIDE = 0.5  # how far in one step, where there are but few
+GROWTH = 150.0  # learning rate times steps: how far the logarithm of a gap may travel, twice over
+FASTEST = 0.3  # how far in one step, where there are but few
+OPENING = 0.5  # width of the bounds to start from, in mean absolute errors
+LEAST = 1e-4  # the smallest gap, in what it starts from
 EXPLODED = 1e4  # mean width, in mean absolute errors, from which on training has failed
 LOOK = 50  # steps after which to look whether it has, and to show the numbers
 SAMPLE = 16  # batches on which the underlying model's error is measured
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A module that knows how to be trained, such as a baseline: :func:`fit` needs no loss for it.
+
+    It may have ``paper``, a mapping with the ``"epochs"`` and the ``"lr"`` of ``recipe="paper"``.
+    """
+
+    def point(self, *args: Any) -> Tensor:
+        """Return what the underlying model predicts."""
+        ...
+
+    def start_fit(self, *, coverage: float | None, mae: float) -> losses.Loss:
+        """Get ready to be trained, given the underlying model's mean absolute error, and return the loss."""
+        ...
 
 
 def fit(
@@ -58,13 +76,14 @@ def fit(
     """Train the gaps of an interval network, or the parameters of a plain model.
 
     ``fit(net, loader, coverage=0.9)`` is all that most need. It measures the underlying
-    model's error and the sensitivity of each layer, balances the gaps, and trains them with the
-    pinball loss, a rate derived from both, and cosine decay. The underlying model is only read.
+    model's error and the sensitivity of each layer, opens the gaps so that every layer has an equal share
+    in a small width, and trains them with the pinball loss by steps in proportion to their size
+    (:class:`intervalnn.proportional.Proportional`), with cosine decay. The underlying model is only read.
     A calibration and offsets that the network has are dropped, since they were made for other bounds.
 
     Args:
         method: An :class:`IntervalNetwork`, whose gaps are trained; or any module, whose
-            parameters are trained (``loss`` is then needed).
+            parameters are trained: a baseline, which knows its loss, or a plain one, which needs ``loss``.
         loader: Batches ``(x, y)`` or ``{"input", "target"}``. Use data that the underlying model
             has not seen where it fits its own training data better than new data.
         coverage: Share of the targets that the bounds are to contain; 0.9 by default.
@@ -74,8 +93,9 @@ def fit(
         recipe: ``"paper"`` is the published procedure: Eq. 2, one rate for all gaps, projection, no
             balance, no decay. Given a ``coverage`` it takes the ``beta`` that has it for Laplace errors.
         epochs: How often to go through the loader; by default until there were about 1500 steps.
-        lr: Learning rate of Adam; of balanced gaps in units of the output per step.
-        balance: Whether to balance the gaps first; by default unless the recipe is the paper's.
+        lr: Learning rate: of balanced gaps the share by which one may grow or shrink in a step, else Adam's.
+        balance: Whether to balance the gaps, and take steps in proportion; by default unless the recipe is
+            the paper's.
         validation: Batches to measure the loss on after each epoch; the best epoch's state is restored.
         patience: Stop after this many epochs without a better validation loss.
         checkpoint: A file to write after each epoch, and to go on from if it is there.
@@ -115,7 +135,10 @@ class _Run:
                 "for fast bounds use IntervalNetwork(model, gap_dtype=torch.bfloat16)"
             )
         self.batches = Batches(loader, seed=seed, rank=engine.rank, world=engine.world)
-        self.device = next((self.net.model if self.net else method).parameters()).device
+        first = next((self.net.model if self.net else method).parameters(), None)
+        if first is None:
+            raise ValueError(f"{type(method).__name__} has no parameters to train; calibrate it, if it is a method")
+        self.device = first.device
         self.loss: losses.Loss = losses.mse
         self.settings: dict[str, Any] = {"seed": seed}
         self.paper = False
@@ -151,20 +174,38 @@ class _Run:
             raise ValueError("the loader is empty: it must yield at least one batch")
         steps = len(self.batches)
         if epochs is None:
-            epochs = int(PAPER["epochs"]) if self.paper else min(max(math.ceil(STEPS / steps), 5), 400)
-        default_lr = 1e-3
+            epochs = int(self._paper("epochs", 100)) if self.paper else min(max(math.ceil(STEPS / steps), 5), 400)
+        default_lr = self._paper("lr", 1e-3) if self.paper else 1e-3
         if self.net is None:
-            if loss is None:
-                raise ValueError("a plain model needs a loss, for example loss=losses.mse")
-            self.loss = loss
+            self.loss = self._own_loss(coverage, loss, beta)
         else:
-            mae = self._look_at_the_model(self.net)
+            self.net.calibration = self.net.offsets = None
+            mae = self._look_at_the_model(self.net.model, first=self.net)
             self.loss = self._interval_loss(coverage, loss, beta, mae)
             balanced = not self.paper if balance is None else balance
-            default_lr = min(TRAVEL / (steps * epochs), STRIDE) * mae if balanced else PAPER["lr"]
+            default_lr = min(GROWTH / (steps * epochs), FASTEST) if balanced else PAPER["lr"]
             self.settings |= {"mae": mae, "balanced": balanced}
         name = getattr(self.loss, "__qualname__", type(self.loss).__name__).partition(".")[0]
         self.settings |= {"recipe": recipe, "loss": name, "epochs": epochs, "lr": default_lr if lr is None else lr}
+
+    def _paper(self, name: str, otherwise: float) -> float:
+        """Return a published setting of the method that is trained."""
+        published: dict[str, float] = PAPER if self.net is not None else getattr(self.method, "paper", {})
+        return published.get(name, otherwise)
+
+    def _own_loss(self, coverage: float | None, loss: losses.Loss | None, beta: float | None) -> losses.Loss:
+        """Return the loss of a module that is no interval network."""
+        if not isinstance(self.method, Learner):
+            if loss is None:
+                raise ValueError("a plain model needs a loss, for example loss=losses.mse")
+            return loss
+        if beta is not None:
+            raise ValueError("beta is for interval networks; give this method a coverage, or loss=losses.interval(...)")
+        mae = self._look_at_the_model(self.method.point)
+        own = self.method.start_fit(coverage=coverage, mae=mae)
+        if loss is None and hasattr(self.method, "coverage"):
+            self.settings["coverage"] = self.method.coverage
+        return own if loss is None else loss
 
     def _interval_loss(
         self, coverage: float | None, loss: losses.Loss | None, beta: float | None, mae: float
@@ -182,13 +223,12 @@ class _Run:
         return losses.pinball(coverage=self.settings["coverage"])
 
     @torch.no_grad()
-    def _look_at_the_model(self, net: IntervalNetwork) -> float:
-        """Let the network see a batch, so that its layers are known, and return the underlying model's error."""
-        net.calibration = net.offsets = None
+    def _look_at_the_model(self, model: Callable[..., Any], first: Callable[..., Any] | None = None) -> float:
+        """Return the underlying model's error; let ``first`` see a batch before, so that its layers are known."""
         total = torch.zeros(2, dtype=torch.float64, device=self.device)
         for i, (batch, weight) in enumerate(self.batches.epoch(0)):
             args, target = parts(batch, self.device)
-            output = net(*args) if i == 0 else net.model(*args)
+            output = first(*args) if first is not None and i == 0 else model(*args)
             output = output.point if isinstance(output, Interval) else output
             if not isinstance(output, Tensor):
                 return 1.0  # of several outputs, of which the loss alone knows what they are
@@ -214,6 +254,12 @@ class _Run:
         mean = self.engine.sum(own * weight) / self.engine.world
         net.balance_by(dict(zip(found, mean.tolist(), strict=True)))
 
+    def _optimizer(self) -> torch.optim.Optimizer:
+        if self.net is None or not self.settings["balanced"]:
+            return torch.optim.Adam(self.method.parameters())
+        opening = OPENING * self.settings["mae"] / max(len(self.net.names), 1)  # each has an equal share in the width
+        return Proportional(self.method.parameters(), start=opening, least=LEAST * opening)
+
     def _first(self) -> tuple[tuple[Any, ...], float]:
         batch, weight = next(self.batches.epoch(0))
         return parts(batch, self.device)[0], weight
@@ -225,7 +271,7 @@ class _Run:
     ) -> History:
         """Train, and return what happened."""
         # No gap, or parameter, is added after this: what an optimiser holds must not be replaced.
-        state = State(History(self.settings), self.method, torch.optim.Adam(self.method.parameters()))
+        state = State(History(self.settings), self.method, self._optimizer())
         resumed = checkpoint is not None and state.load(checkpoint, self.engine, self.device)
         if self.net is not None and self.settings["balanced"] and not resumed:
             self._balance(self.net)

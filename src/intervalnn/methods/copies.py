@@ -1,0 +1,81 @@
+"""Copies: how a model is read, trained anew or drawn from without one byte of it being edited."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["evaluating", "in_eval_mode", "one_tensor", "own_copy", "seeded", "sharing_copy"]
+
+
+def sharing_copy(model: nn.Module) -> nn.Module:
+    """Return a copy, in eval mode, that shares every tensor with the model but none of its flags.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
+        >>> copied = sharing_copy(model)
+        >>> copied[0].weight is model[0].weight, copied[1].training, model[1].training
+        (True, False, True)
+    """
+    held = chain(model.parameters(), model.buffers(), _plain_tensors(model))
+    shared: dict[int, Any] = {id(tensor): tensor for tensor in held}
+    return copy.deepcopy(model, shared).eval()
+
+
+def in_eval_mode(model: nn.Module) -> nn.Module:
+    """Return the model itself where all of it is in eval mode, else a copy that is and shares its tensors."""
+    return sharing_copy(model) if any(module.training for module in model.modules()) else model
+
+
+def own_copy(model: nn.Module) -> nn.Module:
+    """Return a copy with tensors of its own, all of them to be trained, whatever is asked of the model's."""
+    # Those with a graph, which torch's older weight norm has, could not be copied otherwise.
+    detached: dict[int, Any] = {id(tensor): tensor.detach().clone() for tensor in _plain_tensors(model)}
+    copied = copy.deepcopy(model, detached)
+    copied.zero_grad(set_to_none=True)
+    for parameter in copied.parameters():
+        parameter.requires_grad_(parameter.is_floating_point() or parameter.is_complex())
+    return copied
+
+
+def _plain_tensors(model: nn.Module) -> Iterator[Tensor]:
+    """Yield the tensors that modules hold as attributes, without having registered them."""
+    values = (value for module in model.modules() for value in vars(module).values())
+    return (value for value in values if isinstance(value, Tensor))
+
+
+def one_tensor(output: Any) -> Tensor:
+    """Return the output of a model, once it is known to be a tensor."""
+    if not isinstance(output, Tensor):
+        raise TypeError(
+            f"the model must return one tensor, got a {type(output).__name__}; wrap it in a module that returns "
+            "the one that you want bounds for"
+        )
+    return output
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Put a module into eval mode for a while; each of its parts gets back the mode that it had."""
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in before:
+            part.training = mode
+
+
+@contextmanager
+def seeded(device: torch.device, seed: int) -> Iterator[None]:
+    """Let what is random depend on the seed alone for a while, and leave the global state as it was."""
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices, device_type="cuda" if not devices else device.type):
+        torch.manual_seed(seed)
+        yield
