@@ -6,23 +6,26 @@
         curvlinops-for-pytorch asdfghjkl==0.1a4
     peers/bin/pip install --no-deps laplace-torch lightning-uq-box==0.2.0 torch-uncertainty==0.13.0 \
         torchvision timm torchseg kornia kornia-rs huggingface_hub httpx2 httpcore2
-    PYTHONPATH=src peers/bin/python benchmarks/peer_methods.py
+    PYTHONPATH=src peers/bin/python benchmarks/peer_methods.py --out benchmarks/results/peer-methods.json
 
 The peers need an environment of their own: torchvision has no build for CPU torch here, and is imported by all
 three after its operators are declared. A peer that is not installed is left out, and the table says why.
 
 The task is a line whose noise grows with the input, and a small network with batch norm and dropout. Every method is
 scaled on held-out data to the same coverage, and compared by the interval (Winkler) score over the mean absolute
-error. ``untouched`` says whether the model that the method was given is the same afterwards, bit for bit.
+error; one seed. ``untouched`` says whether the model that the method was given is the same afterwards, bit for bit.
 """
 
 from __future__ import annotations
 
+import argparse
 import copy
 import json
 import time
 import warnings
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,6 +34,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import intervalnn as inn
 from intervalnn import Prediction, losses
+from intervalnn.cost import versions
 from intervalnn.methods import (
     ConstantWidth,
     Ensemble,
@@ -43,6 +47,8 @@ from intervalnn.methods import (
 
 COVERAGE = 0.9
 SAMPLES = 64
+SEED = 0  # of model and training; the data have 0 for training, 1 for calibration, 2 for the test
+PACKAGES = ("laplace-torch", "torch-uncertainty", "lightning-uq-box", "lightning", "numpy")
 
 
 # --- the peers, each with predict(x) -> Prediction ---
@@ -149,7 +155,7 @@ def loader(samples: int, seed: int) -> DataLoader[Any]:
 
 
 def trained() -> nn.Module:
-    torch.manual_seed(0)
+    torch.manual_seed(SEED)
     layers = (nn.Linear(1, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 64), nn.ReLU())
     model = nn.Sequential(*layers, nn.Dropout(0.2), nn.Linear(64, 1))
     inn.fit(model, loader(2048, 0), loss=losses.mse, progress=False)
@@ -175,6 +181,7 @@ class Scaled:
 def measured(build: Callable[[nn.Module, Any], Any], underlying: nn.Module) -> dict[str, Any]:
     model, (x, y) = copy.deepcopy(underlying), data(8000, 2)
     mae = float((underlying(x).detach() - y).abs().mean())
+    torch.manual_seed(SEED)  # for peers that draw from the global state
     start = time.perf_counter()
     method = Scaled(build(model, loader(2048, 0)))
     built = time.perf_counter()
@@ -194,7 +201,20 @@ def measured(build: Callable[[nn.Module, Any], Any], underlying: nn.Module) -> d
     }
 
 
+def installed() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="file to write the JSON to, beside printing it")
+    out: Path | None = parser.parse_args().out
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     library = declare_torchvision()
@@ -206,9 +226,17 @@ def main() -> None:
             table[name] = {"not installed": str(error)}
         print(f"{name}: done", flush=True)
     del library
-    print(
-        json.dumps({"torch": torch.__version__, "coverage": COVERAGE, "samples": SAMPLES, "methods": table}, indent=1)
-    )
+    record = {
+        "title": "Baselines of other libraries next to ours, on one small task",
+        "command": "python benchmarks/peer_methods.py",
+        "settings": {"coverage": COVERAGE, "samples": SAMPLES, "seed": SEED, "data seeds": [0, 1, 2]},
+        "versions": versions("cpu") | installed(),
+        "methods": table,
+    }
+    text = json.dumps(record, indent=1)
+    print(text)
+    if out is not None:
+        out.write_text(text + "\n")
 
 
 if __name__ == "__main__":

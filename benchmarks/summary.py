@@ -34,7 +34,8 @@ def section(path: Path) -> str:
 
 
 def main() -> None:
-    page = INTRODUCTION + "\n".join(section(path) for path in sorted(FOLDER.glob("*.json"))) + "\n"
+    paths = [path for path in sorted(FOLDER.glob("*.json")) if "rows" in json.loads(path.read_text())]
+    page = INTRODUCTION + "\n".join(section(path) for path in paths) + "\n"
     (FOLDER / "README.md").write_text(page)
     print(page)
 

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import io
 import math
+import re
+import warnings
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import rich
 import torch
+from rich.console import Console
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -34,6 +42,11 @@ def batches(n: int, seed: int = 0, parts: int = 1) -> list[tuple[Tensor, Tensor]
     torch.manual_seed(seed)
     x = torch.randn(n, 8)
     return list(zip(x.chunk(parts), ((1 + x.abs()) * torch.randn(n, 8)).chunk(parts), strict=True))
+
+
+ALIKE = {"a": Noisy(1.0), "b": Noisy(1.0)}
+SAME = batches(3)
+LAST = lambda p, y: p.width.flatten(1)[:, -1]  # noqa: E731
 
 
 def test_values_are_one_number_per_sample_and_those_of_the_metric_itself() -> None:
@@ -110,7 +123,7 @@ def test_a_density_is_judged_only_where_there_is_one() -> None:
     )
 
     assert len(results.per_run("flat", "crps")[0]) == 0
-    assert results.table().splitlines()[2].split()[2] == "-"
+    assert results.table().splitlines()[3].split()[2] == "-"
 
 
 def test_runs_are_written_read_and_put_together(tmp_path: Path) -> None:
@@ -184,7 +197,7 @@ def test_several_inputs_reach_the_model_as_arguments() -> None:
     inn.fit(net, data, coverage=0.9, epochs=5, progress=False)
     inn.calibrate(net, data, coverage=0.8)
 
-    results = inn.evaluate({"INN": net}, data, held_out=data)
+    results = inn.evaluate({"INN": net}, data, held_out=list(data))
 
     assert results.spread("INN", "coverage at equal coverage").mean == pytest.approx(0.9, abs=0.05)
 
@@ -203,6 +216,158 @@ def test_interval_network_and_baseline_side_by_side_cost_what_they_cost() -> Non
     assert run.methods["dropout"].peak_mib > 3 * run.methods["constant"].peak_mib > 0
 
 
+def test_samples_are_paired_even_where_the_loader_shuffles_or_runs_but_once() -> None:
+    (x, y), *_ = batches(40)
+    shuffled = DataLoader(TensorDataset(x, y), 8, shuffle=True)
+
+    for loader in (shuffled, (batch for batch in shuffled)):
+        results = inn.evaluate(ALIKE, loader, [metrics.mse])
+        np.testing.assert_array_equal(*(results.per_run(name, "mse")[0] for name in "ab"))
+
+
+def test_a_model_that_writes_to_its_input_is_measured_on_what_the_loader_gave() -> None:
+    class InPlace(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.mul_(2.0)
+
+    (x, y), *_ = batches(5)
+    before = x.clone()
+    own = Noisy(1.0)
+    own.predict = lambda x: inn.Prediction.symmetric(x.mul_(2.0), x.abs(), coverage=0.9)  # type: ignore[method-assign]
+
+    results = inn.evaluate({"a": ConstantWidth(InPlace()), "b": own}, [(x, y)], [metrics.mse])
+
+    assert torch.equal(x, before)
+    for name in "ab":
+        np.testing.assert_allclose(results.per_run(name, "mse")[0], (2 * x - y).square().mean(1), rtol=1e-6)
+
+
+def test_interval_scores_are_those_of_the_coverage_unless_a_partial_says_otherwise() -> None:
+    test, own = batches(20), Noisy(0.5)
+    at = {c: metrics.winkler(own.predict(test[0][0]), test[0][1], coverage=c).mean() for c in (0.5, 0.8)}
+
+    results = inn.evaluate({"a": own}, test, [metrics.winkler, partial(metrics.pinball, coverage=0.8)], coverage=0.5)
+
+    assert results.spread("a", "winkler").mean == pytest.approx(float(at[0.5]))
+    assert results.spread("a", "pinball").mean == pytest.approx(float(at[0.8]) * 0.1)
+
+
+def test_a_density_is_asked_for_by_partial_too() -> None:
+    results = inn.evaluate({"flat": ConstantWidth(nn.Identity())}, batches(3), [partial(metrics.nll, floor=1.0)])
+
+    assert results.metrics == []
+
+
+def test_an_interrupted_calibration_leaves_the_method_as_it_was() -> None:
+    method = Noisy(0.1)
+    inn.calibrate(method, batches(50), coverage=0.5)
+    own = method.calibration
+
+    def interrupted() -> Iterator[tuple[Tensor, Tensor]]:
+        yield from batches(20)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        inn.evaluate({"a": method}, batches(3), held_out=interrupted())
+    assert method.calibration is own
+
+
+def test_progress_is_shown_on_a_terminal_alone_and_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = {}
+    for terminal, progress in ((True, True), (True, False), (False, True)):
+        console = Console(file=io.StringIO(), force_terminal=terminal, width=80)
+        monkeypatch.setattr(rich, "_console", console)
+        inn.evaluate(ALIKE, batches(3), progress=progress)
+        shown[terminal, progress] = console.file.getvalue()  # type: ignore[attr-defined]
+
+    assert "evaluate" in shown[True, True] and shown[True, True].endswith("\x1b[2K")  # the line is erased
+    assert shown[True, False] == shown[False, True] == ""
+
+
+# --- tables ---
+
+
+def table(values: dict[str, dict[str, list[float]]], style: Any = "text", runs: int = 1, **better: Any) -> str:
+    methods = {name: inn.results.Measured(each, 0.5, 3.0) for name, each in values.items()}
+    return Results([Run(methods, 0.9, better)] * runs).table(style=style)
+
+
+def test_a_text_table_wraps_long_names_and_has_a_place_for_the_mark() -> None:
+    a, b = [1.0 + i / 100 for i in range(20)], [2.0] * 20
+
+    lines = table(
+        {"a": {"winkler at equal coverage": a, "m": a}, "b": {"winkler at equal coverage": b, "m": b}}, m="lower"
+    )
+
+    assert lines.splitlines() == [
+        "         winkler",
+        "        at equal           seconds  peak",
+        "method  coverage        m     each   MiB",
+        "a          1.095  1.095 *     0.50  3.00",
+        "b          2.000  2.000       0.50  3.00",
+        "*: better than all others that have a value, beyond chance on the same samples.",
+    ]
+
+
+def test_a_latex_table_has_bold_numbers_powers_of_ten_and_no_bare_special_sign() -> None:
+    few, many = [1e-7 * (1 + i / 100) for i in range(20)], [2.0] * 20
+    values = {
+        r"a_b \ 50% & $x^2$ {~} #1 <|>": {"x_y": few, "z": [math.inf] * 20},
+        "b": {"x_y": many, "z": [math.nan] * 20},
+    }
+
+    found = table(values, "latex", runs=2, x_y="lower").splitlines()
+
+    assert found[2] == r"method & x\_y & z & seconds each & peak MiB \\"
+    name = r"a\_b \textbackslash{} 50\% \& \$x\textasciicircum{}2\$ \{\textasciitilde{}\} \#1 $<$$|$$>$"
+    assert found[4] == name + r" & $\mathbf{1.095 \cdot 10^{-7}} \pm \mathbf{0}$ & $\infty$ & $0.50$ & $3.00$ \\"
+    assert found[5] == r"b & $2.000 \pm 0$ & undefined & $0.50$ & $3.00$ \\"
+    assert found[7] == r"\multicolumn{5}{l}{Mean $\pm$ standard deviation over 2 runs.} \\"
+    assert found[9] == r"\multicolumn{5}{l}{z: undefined and left out: b 40 of 40} \\"
+    assert all(len(re.findall(r"(?<!\\)&", line)) == 4 for line in found[2:6] if line != r"\hline")
+
+
+def test_a_markdown_table_keeps_its_columns_whatever_the_names() -> None:
+    lines = table({"a|b": {"<lambda>": [1.0]}}, "markdown").splitlines()
+
+    assert lines == [
+        "| method | &lt;lambda> | seconds each | peak MiB |",
+        "| --- | ---: | ---: | ---: |",
+        r"| a\|b | 1.000 | 0.50 | 3.00 |",
+    ]
+
+
+def test_infinite_values_are_compared_without_warning() -> None:
+    run = Run({n: inn.results.Measured({"m": v}, 0, 0) for n, v in (("a", [math.inf] * 9), ("b", [1.0] * 9))}, 0.9, {})
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = Results([run]).compare("m", "a", "b")
+    assert (found.lower, found.upper) == (math.inf, math.inf) and found.p < 0.05
+
+
+def test_a_method_without_common_samples_keeps_the_others_from_being_best() -> None:
+    low, nan = [0.0] * 10, [math.nan] * 10
+    values = {"a": low + nan, "b": [1.0] * 10 + nan, "c": nan + [2.0] * 10}
+    run = Run({n: inn.results.Measured({"m": v}, 0, 0) for n, v in values.items()}, 0.9, {"m": "lower"})
+
+    assert Results([run]).best("m") is None
+
+
+def test_runs_go_together_whatever_the_order_of_their_methods() -> None:
+    first, second = inn.evaluate(ALIKE, SAME), inn.evaluate(dict(reversed(ALIKE.items())), SAME)
+
+    assert (first + second).spread("a", "mse").samples == 2 * 3
+
+
+def test_numbers_of_numpy_are_saved_as_numbers(tmp_path: Path) -> None:
+    settings = {"lr": np.float32(0.5), "n": np.int64(3), "flag": np.bool_(True)}
+
+    path = inn.evaluate(ALIKE, SAME, settings=settings).runs[0].save(tmp_path / "run.json")
+
+    assert Run.load(path).settings == {"lr": 0.5, "n": 3, "flag": True}
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -213,12 +378,28 @@ def test_interval_network_and_baseline_side_by_side_cost_what_they_cost() -> Non
         (lambda: inn.evaluate({"a": Noisy(1.0)}, [(torch.zeros(1, 3), torch.full((1, 3), math.nan))]), "finite"),
         (lambda: inn.evaluate({"a": Noisy(1.0)}, batches(3), {"m": lambda p, y: y}), r"one number per sample, \(3,\)"),
         (lambda: inn.evaluate({"a": Noisy(1.0)}, batches(3), {"m": lambda p, y: 1.0}), "got float"),
+        (lambda: inn.evaluate(ALIKE, batches(3), [LAST, LAST]), "two metrics '<lambda>'; name them"),
+        (lambda: inn.evaluate(ALIKE, batches(3), {"width at equal coverage": LAST}), "two metrics 'width at"),
+        (lambda: inn.evaluate(ALIKE, batches(3), ["mse"]), "must be a function, such as .*, got 'mse'"),
+        (lambda: inn.evaluate(ALIKE, batches(3), metrics.mse), "a list or a mapping of functions"),
+        (lambda: inn.evaluate(ALIKE, batches(3), [metrics.PWCC()]), r"metric 'PWCC' .* got \(\); .* torchmetrics"),
+        (lambda: inn.evaluate(ALIKE, batches(3), better={"mse": "small"}), "better must be 'lower' or 'higher'"),
+        (lambda: inn.evaluate({"a": nn.Linear(8, 8)}, batches(3)), "method 'a' must have predict.* a Linear has none"),
+        (lambda: inn.evaluate({1: Noisy(1.0)}, batches(3)), "name of a method must be a string, got 1"),
+        (lambda: inn.evaluate(ALIKE, SAME, held_out=SAME), "held_out must be other samples"),
+        (lambda: inn.evaluate(ALIKE, SAME, held_out=(b for b in SAME)), "held_out is gone through for each method"),
+        (lambda: inn.evaluate(ALIKE, SAME, held_out=[]), "This was method 'a' on held_out"),
+        (lambda: inn.evaluate(ALIKE, TensorDataset(*SAME[0])), "a TensorDataset samples; give DataLoader"),
+        (lambda: inn.evaluate(ALIKE, SAME, held_out=TensorDataset(*SAME[0])), "a TensorDataset samples"),
+        (lambda: inn.calibrate(Noisy(1.0), TensorDataset(*SAME[0])), "a TensorDataset samples; give DataLoader"),
+        (lambda: inn.calibrate(Noisy(-1.0), SAME), "gap below of a prediction must be >= 0"),
+        (lambda: inn.evaluate(ALIKE, SAME).table(style="html"), "style must be one of 'text', 'markdown', 'latex'"),
         (lambda: Results([]), "at least one run"),
         (lambda: Results.load("/nowhere/at/all.json"), "No such file"),
     ],
 )
 def test_bad_input_is_refused_with_what_was_wanted(call: object, message: str) -> None:
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    with pytest.raises((ValueError, TypeError, FileNotFoundError), match=message):
         call()  # type: ignore[operator]
 
 

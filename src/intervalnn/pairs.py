@@ -10,10 +10,11 @@ import torch
 import torch.distributed as dist
 import torch.utils._pytree as pytree
 from torch import Tensor
+from torch.utils.data import Dataset, IterableDataset
 
 from intervalnn.prediction import Prediction
 
-__all__ = ["Method", "arguments", "checked", "one", "predicted", "split", "summed", "without"]
+__all__ = ["Method", "arguments", "batches", "checked", "one", "predicted", "split", "summed", "without"]
 
 
 class Method(Protocol):
@@ -52,13 +53,22 @@ def predicted(method: Method, loader: Iterable[Any]) -> Iterator[tuple[Predictio
     The measurement is moved to ``method.device``, where the method has one.
     """
     prediction = None
-    for batch in loader:
+    for batch in batches(loader):
         x, target = split(batch)
         with torch.no_grad():
             prediction = method.predict(*arguments(x, getattr(method, "device", None)))
         yield prediction, checked(prediction, target)
     if prediction is None:
         raise ValueError("the loader is empty: it must yield at least one batch")
+
+
+def batches(loader: Any) -> Any:
+    """Return a loader, once it is known not to be a data set, whose samples would pass for batches."""
+    if isinstance(loader, Dataset) and not isinstance(loader, IterableDataset):
+        raise TypeError(
+            f"a loader yields batches, and a {type(loader).__name__} samples; give DataLoader(it, batch_size)"
+        )
+    return loader
 
 
 def arguments(x: Any, device: torch.device | None) -> tuple[Any, ...]:
@@ -96,6 +106,8 @@ def checked(prediction: Prediction, target: Tensor) -> Tensor:
     for name, part in parts.items():
         if not bool(part.isfinite().all()):
             raise ValueError(f"the {name} must be finite, got NaN or infinity; leave out such samples")
+        if name.startswith("gap") and bool((part < 0).any()):
+            raise ValueError(f"the {name} of a prediction must be >= 0, got {float(part.min())}; see Prediction")
     return target.to(point.device)
 
 

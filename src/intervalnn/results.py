@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -37,7 +39,7 @@ class Spread(NamedTuple):
     def __str__(self) -> str:
         if math.isnan(self.mean):
             return "undefined"
-        return f"{self.mean:.4g}" if math.isnan(self.sd) else f"{self.mean:.4g} ± {self.sd:.2g}"
+        return _number(self.mean, 4) + ("" if math.isnan(self.sd) else f" ± {_number(self.sd, 2)}")
 
 
 class Comparison(NamedTuple):
@@ -136,9 +138,10 @@ class Results:
         >>> values = {"INN": {"mse": [1.0, 3.0]}, "other": {"mse": [2.0, 5.0]}}
         >>> run = Run({k: Measured(v, 0.1, 2.0) for k, v in values.items()}, 0.9, {"mse": "lower"})
         >>> print(Results([run]).table())
-        method  mse  seconds  MiB
-        INN       2      0.1    2
-        other   3.5      0.1    2
+                       seconds  peak
+        method    mse     each   MiB
+        INN     2.000     0.10  2.00
+        other   3.500     0.10  2.00
     """
 
     runs: list[Run]
@@ -147,7 +150,7 @@ class Results:
         if not self.runs:
             raise ValueError("results need at least one run")
         for run in self.runs[1:]:
-            if list(run.methods) != list(self.runs[0].methods) or run.coverage != self.runs[0].coverage:
+            if run.methods.keys() != self.runs[0].methods.keys() or run.coverage != self.runs[0].coverage:
                 raise ValueError("runs must have the same methods and the same coverage to be put into one table")
 
     @staticmethod
@@ -177,7 +180,7 @@ class Results:
 
     @property
     def metrics(self) -> list[str]:
-        """Names of the metrics that every run has for any method."""
+        """Names of the metrics that any run has for any method."""
         found: dict[str, None] = {}
         for run in self.runs:
             for measured in run.methods.values():
@@ -221,7 +224,7 @@ class Results:
         if not total:
             return Comparison(math.nan, math.nan, math.nan, math.nan, 0)
         shift /= len(total)
-        lower, upper = np.quantile(shift, [0.025, 0.975])
+        lower, upper = np.quantile(shift, [0.025, 0.975], method="inverted_cdf")  # infinite ones, too
         beyond = min(float((shift <= 0).mean()), float((shift >= 0).mean()))
         fewest = max(1 / draws, 2.0 ** (1 - pairs))  # differences of one sign, by chance
         p = min(1.0, max(2 * beyond, fewest))
@@ -239,39 +242,48 @@ class Results:
             return None
         chosen = (min if better == "lower" else max)(means, key=lambda name: means[name])
         others = [self.compare(metric, chosen, name).p for name in means if name != chosen]
-        return chosen if max(others) < level / len(others) else None
+        return chosen if all(p < level / len(others) for p in others) else None
 
     def table(
         self, metrics: Iterable[str] | None = None, *, style: Literal["text", "markdown", "latex"] = "text"
     ) -> str:
-        """Return one row per method: mean ± standard deviation over runs, then time per sample and peak memory.
+        """Return one row per method: mean ± standard deviation over runs, then seconds per sample and peak memory.
 
         The best method is marked where it is better beyond chance: by an asterisk, or in bold.
         """
-        chosen = self.metrics if metrics is None else list(metrics)
+        if style not in _STYLES:
+            raise ValueError(f"style must be one of {', '.join(map(repr, _STYLES))}, got {style!r}")
+        chosen = self.metrics if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
         best = {metric: self.best(metric) for metric in chosen}
-        rows = [["method", *chosen, "seconds", "MiB"]]
-        for name in self.methods:
-            cells = [self._cell(name, metric, best[metric] == name, style) for metric in chosen]
-            each = [run.methods[name] for run in self.runs]
-            seconds, peak = (statistics.fmean(x) for x in ([m.seconds for m in each], [m.peak_mib for m in each]))
-            rows.append([name, *cells, f"{seconds:.2g}", f"{peak:.3g}"])
-        notes = [self._note(metric) for metric in chosen]
-        return _STYLES[style](rows, [note for note in notes if note])
+        rows = [
+            [_Cell(self._text(name, metric), best[metric] == name) for metric in chosen]
+            + [_Cell(_number(cost, digits)) for cost, digits in zip(self._costs(name), (2, 3), strict=True)]
+            for name in self.methods
+        ]
+        names = [[_Cell(name), *row] for name, row in zip(self.methods, rows, strict=True)]
+        notes = self._notes(chosen, marked=any(best.values()), style=style)
+        return _STYLES[style](["method", *chosen, "seconds each", "peak MiB"], names, notes)
 
-    def _cell(self, method: str, metric: str, best: bool, style: str) -> str:
-        if not any(len(values) for values in self.per_run(method, metric)):
-            return "-"
-        text = str(self.spread(method, metric))
-        if style == "latex":
-            text = f"${text.replace('±', chr(92) + 'pm')}$" if text != "undefined" else text
-            return rf"\textbf{{{text}}}" if best else text
-        return text if not best else f"**{text}**" if style == "markdown" else f"{text} *"
+    def _text(self, method: str, metric: str) -> str:
+        measured = any(len(values) for values in self.per_run(method, metric))
+        return str(self.spread(method, metric)) if measured else "-"
 
-    def _note(self, metric: str) -> str:
-        left_out = {name: self.spread(name, metric) for name in self.methods}
-        parts = [f"{name} {s.undefined} of {s.samples}" for name, s in left_out.items() if s.undefined]
-        return f"{metric}: undefined and left out: {', '.join(parts)}" if parts else ""
+    def _costs(self, method: str) -> tuple[float, float]:
+        each = [run.methods[method] for run in self.runs]
+        return statistics.fmean(m.seconds for m in each), statistics.fmean(m.peak_mib for m in each)
+
+    def _notes(self, metrics: list[str], *, marked: bool, style: str) -> list[str]:
+        notes = []
+        if len(self.runs) > 1:
+            notes.append(f"Mean ± standard deviation over {len(self.runs)} runs.")
+        if marked:
+            mark = "*" if style == "text" else "Bold"
+            notes.append(f"{mark}: better than all others that have a value, beyond chance on the same samples.")
+        for metric in metrics:
+            left_out = {name: self.spread(name, metric) for name in self.methods}
+            parts = [f"{name} {s.undefined} of {s.samples}" for name, s in left_out.items() if s.undefined]
+            notes += [f"{metric}: undefined and left out: {', '.join(parts)}"] if parts else []
+        return notes
 
     def to_pandas(self) -> Any:
         """Return a data frame with one row per run, method, sample and metric; needs pandas."""
@@ -296,33 +308,73 @@ def _resampled_means(values: np.ndarray[Any, Any], draws: int, rng: np.random.Ge
     return np.concatenate([values[rng.integers(0, n, (size, n))].mean(1) for size in sizes])
 
 
-def _text(rows: list[list[str]], notes: list[str]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+def _number(value: float, digits: int) -> str:
+    """Return a number with so many significant digits, zeros at the end among them, and all before the point.
+
+    Example:
+        >>> [_number(value, 4) for value in (0.9, 12.0, 123456.7, 1.2e-7, math.inf)]
+        ['0.9000', '12.00', '123457', '1.200e-07', 'inf']
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    text = f"{value:#.{digits}g}".removesuffix(".")
+    return f"{value:.0f}" if "e+" in text and abs(value) < 1e6 else text
+
+
+class _Cell(NamedTuple):
+    text: str
+    best: bool = False
+
+
+def _text(head: list[str], rows: list[list[_Cell]], notes: list[str]) -> str:
+    """Return columns of equal width, with long names above each other, and a place for the mark."""
+    columns = list(zip(*rows, strict=True))
+    marked = [any(cell.best for cell in column) for column in columns]
+    cells = [[c.text + (" *" if c.best else "  " if m else "") for c, m in zip(r, marked, strict=True)] for r in rows]
+    widest = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    names = [textwrap.wrap(name, max(w, *map(len, name.split()), 1)) for name, w in zip(head, widest, strict=True)]
+    height = max(map(len, names))
+    whole = [*zip(*([""] * (height - len(name)) + name for name in names), strict=True), *cells]
+    widths = [max(len(row[i]) for row in whole) for i in range(len(head))]
     lines = [
-        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]).rstrip()
+        for row in whole
     ]
     return "\n".join([*lines, *notes])
 
 
-def _markdown(rows: list[list[str]], notes: list[str]) -> str:
-    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
-    lines.insert(1, "| " + " | ".join(["---"] * len(rows[0])) + " |")
+def _markdown(head: list[str], rows: list[list[_Cell]], notes: list[str]) -> str:
+    cells = [[f"**{cell.text}**" if cell.best else cell.text for cell in row] for row in rows]
+    safe = str.maketrans({"|": r"\|", "<": "&lt;"})
+    lines = ["| " + " | ".join(cell.translate(safe) for cell in row) + " |" for row in [head, *cells]]
+    lines.insert(1, "| --- |" + " ---: |" * (len(head) - 1))
     return "\n".join([*lines, *("\n" + note for note in notes)])
 
 
-def _latex(rows: list[list[str]], notes: list[str]) -> str:
-    def safe(text: str) -> str:
-        return "".join("\\" + c if c in "_%&#{}" else c for c in text)
-
-    head, *body = [[safe(row[0]), *row[1:]] for row in rows]
-    head = [head[0], *map(safe, head[1:])]
-    lines = [r"\begin{tabular}{l" + "r" * (len(head) - 1) + "}", r"\hline", " & ".join(head) + r" \\", r"\hline"]
-    lines += [" & ".join(row) + r" \\" for row in body]
-    return "\n".join([*lines, r"\hline", r"\end{tabular}", *("% " + note for note in notes)])
+def _latex(head: list[str], rows: list[list[_Cell]], notes: list[str]) -> str:
+    lines = [r"\begin{tabular}{l" + "r" * (len(head) - 1) + "}", r"\hline"]
+    lines += [" & ".join(map(_escaped, head)) + r" \\", r"\hline"]
+    lines += [" & ".join([_escaped(row[0].text), *map(_formula, row[1:])]) + r" \\" for row in rows]
+    lines += [r"\hline", *(rf"\multicolumn{{{len(head)}}}{{l}}{{{_escaped(note)}}} \\" for note in notes)]
+    return "\n".join([*lines, r"\end{tabular}"])
 
 
-_STYLES: Mapping[str, Callable[[list[list[str]], list[str]], str]] = {
+def _formula(cell: _Cell) -> str:
+    """Return a number as LaTeX, whose bold letters do not reach into a formula from outside."""
+    if not cell.text.strip("-") or cell.text == "undefined":
+        return cell.text.replace("-", "--")
+    bold = r"\mathbf{%s}" if cell.best else "%s"
+    parts = (re.sub(r"e([+-]\d+)$", lambda e: rf" \cdot 10^{{{int(e[1])}}}", part) for part in cell.text.split(" ± "))
+    return "$" + r" \pm ".join(bold % part.replace("inf", r"\infty") for part in parts) + "$"
+
+
+def _escaped(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+    special |= {c: f"${c}$" for c in "<>|"} | {c: "\\" + c for c in "_%&#{}$"}
+    return "".join(special.get(c, c) for c in text)
+
+
+_STYLES: Mapping[str, Callable[[list[str], list[list[_Cell]], list[str]], str]] = {
     "text": _text,
     "markdown": _markdown,
     "latex": _latex,
@@ -337,6 +389,8 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)  # "inf", which float() reads back
+    if isinstance(value, np.generic):
+        return _plain(value.item())
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 

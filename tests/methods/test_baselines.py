@@ -208,6 +208,27 @@ def test_a_model_may_take_several_tensors_by_position_and_by_name(name: str) -> 
         method.predict(x, z=z[:3], batch_size=2)
 
 
+class Halving(nn.Module):
+    def __init__(self, model: nn.Module, *, in_place: bool) -> None:
+        super().__init__()
+        self.model, self.in_place = model, in_place
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.model(x.div_(2.0) if self.in_place else x / 2.0)  # type: ignore[no-any-return]
+
+
+@every_method
+def test_a_model_may_write_to_its_input(name: str) -> None:
+    x, model = torch.randn(5, 2), Two()
+    given = x.clone()
+
+    found, expected = (MAKERS[name](Halving(model, in_place=flag)).predict(given) for flag in (True, False))
+
+    assert torch.equal(given, x)
+    for part in ("point", "below", "above", "score"):
+        assert torch.equal(found[part], expected[part])
+
+
 @every_method
 def test_batches_of_no_samples_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):

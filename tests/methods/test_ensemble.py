@@ -78,6 +78,11 @@ def test_fewer_than_two_members_are_refused() -> None:
             make()
 
 
+def test_one_model_is_not_taken_for_the_list_of_its_layers() -> None:
+    with pytest.raises(TypeError, match=r"takes a list of models, got a Sequential; Ensemble\.like\(model, 5\)"):
+        Ensemble(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))  # type: ignore[arg-type]
+
+
 class Positions(nn.Module):
     def __init__(self) -> None:
         super().__init__()

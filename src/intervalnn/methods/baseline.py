@@ -12,7 +12,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from intervalnn.calibration import Calibration
-from intervalnn.methods.copies import evaluating, in_eval_mode, one_tensor
+from intervalnn.methods.copies import evaluating, in_eval_mode, output_of
 from intervalnn.prediction import Prediction
 
 __all__ = ["Baseline", "share"]
@@ -53,7 +53,7 @@ class Baseline(nn.Module):
     @torch.no_grad()
     def point(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return what the underlying model predicts, in eval mode whatever mode it is in."""
-        return one_tensor(in_eval_mode(self.model)(*args, **kwargs))
+        return output_of(in_eval_mode(self.model), *args, **kwargs)
 
     @torch.no_grad()
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:

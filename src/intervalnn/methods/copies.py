@@ -9,9 +9,10 @@ from itertools import chain
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
-__all__ = ["evaluating", "in_eval_mode", "one_tensor", "own_copy", "seeded", "sharing_copy"]
+__all__ = ["evaluating", "in_eval_mode", "output_of", "own_copy", "seeded", "sharing_copy"]
 
 
 def sharing_copy(model: nn.Module) -> nn.Module:
@@ -50,8 +51,19 @@ def _plain_tensors(model: nn.Module) -> Iterator[Tensor]:
     return (value for value in values if isinstance(value, Tensor))
 
 
-def one_tensor(output: Any) -> Tensor:
-    """Return the output of a model, once it is known to be a tensor."""
+def output_of(model: nn.Module, /, *args: Any, **kwargs: Any) -> Tensor:
+    """Return what a model makes of copies of the tensors, for it may write to them, once that is known to be a tensor.
+
+    Example:
+        >>> class InPlace(nn.Module):
+        ...     def forward(self, x: Tensor) -> Tensor:
+        ...         return x.mul_(2.0)
+        >>> x = torch.ones(2)
+        >>> output_of(InPlace(), x), x
+        (tensor([2., 2.]), tensor([1., 1.]))
+    """
+    args, kwargs = pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf, (args, kwargs))
+    output = model(*args, **kwargs)
     if not isinstance(output, Tensor):
         raise TypeError(
             f"the model must return one tensor, got a {type(output).__name__}; wrap it in a module that returns "

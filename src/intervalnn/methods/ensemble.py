@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from intervalnn import losses
 from intervalnn.methods.baseline import Baseline
-from intervalnn.methods.copies import in_eval_mode, one_tensor, own_copy, seeded
+from intervalnn.methods.copies import in_eval_mode, output_of, own_copy, seeded
 from intervalnn.prediction import Prediction
 
 __all__ = ["Ensemble"]
@@ -35,6 +35,11 @@ class Ensemble(Baseline):
     """
 
     def __init__(self, members: Sequence[nn.Module], *, coverage: float = 0.9) -> None:
+        if not isinstance(members, Sequence | nn.ModuleList):  # nn.Sequential would pass for a list of its layers
+            raise TypeError(
+                f"an ensemble takes a list of models, got a {type(members).__name__}; "
+                "Ensemble.like(model, 5) makes copies of one"
+            )
         super().__init__(*members, coverage=coverage)
         if len(members) < 2:
             raise ValueError(f"an ensemble has at least 2 members, for fewer have no deviation, got {len(members)}")
@@ -66,7 +71,7 @@ class Ensemble(Baseline):
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return what each member predicts, ``(members, batch, *signal)``."""
-        return torch.stack([one_tensor(member(*args, **kwargs)) for member in self.members])
+        return torch.stack([output_of(member, *args, **kwargs) for member in self.members])
 
     @torch.no_grad()
     def point(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -79,7 +84,7 @@ class Ensemble(Baseline):
         return losses.mse
 
     def _outputs(self, *args: Any, **kwargs: Any) -> Tensor:
-        return torch.stack([one_tensor(in_eval_mode(member)(*args, **kwargs)) for member in self.members])
+        return torch.stack([output_of(in_eval_mode(member), *args, **kwargs) for member in self.members])
 
     def _predict(self, *args: Any, **kwargs: Any) -> Prediction:
         outputs = self._outputs(*args, **kwargs)

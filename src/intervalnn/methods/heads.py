@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
-from intervalnn.methods.copies import one_tensor, own_copy
+from intervalnn.methods.copies import output_of, own_copy
 
 __all__ = ["Heads", "HeadsKind"]
 
@@ -77,10 +77,10 @@ class Heads(nn.Module):
             kwargs: What the model takes by name.
         """
         if self.layer is None:
-            outputs = torch.stack([one_tensor(network(*args, **kwargs)) for network in self.networks])
+            outputs = torch.stack([output_of(network, *args, **kwargs) for network in self.networks])
             return outputs[0], outputs[-self.outputs :] - (outputs[0].detach() if point is None else point)
         with self._tapped(self.layer) as offsets:
-            output = one_tensor(self.networks[0](*args, **kwargs))
+            output = output_of(self.networks[0], *args, **kwargs)
         return output, self.scale * self._in_shape(offsets[-1], output)
 
     @contextmanager

@@ -13,7 +13,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.overrides import TorchFunctionMode
 
 from intervalnn.methods.baseline import Baseline
-from intervalnn.methods.copies import one_tensor, seeded, sharing_copy
+from intervalnn.methods.copies import output_of, seeded, sharing_copy
 from intervalnn.prediction import Prediction
 
 __all__ = ["MCDropout"]
@@ -95,7 +95,7 @@ class MCDropout(Baseline):
             count = min(self._at_once(args, kwargs), self.samples - done)
             repeated_args, repeated_kwargs = _repeated(args, kwargs, count)
             with _ActiveFunctions() as functions:
-                output = one_tensor(noisy(*repeated_args, **repeated_kwargs))
+                output = output_of(noisy, *repeated_args, **repeated_kwargs)
             if not layers and not functions.found:
                 raise ValueError(
                     f"{type(self.model).__name__} has no dropout that could be on: no layer such as nn.Dropout with "

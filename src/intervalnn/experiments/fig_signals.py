@@ -1,0 +1,26 @@
+"""Figure "1DDeconv Task Results" (Sec. 4) and its three further samples (App. C)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from intervalnn.report.signals import columns
+from intervalnn.report.style import save
+
+__all__ = ["draw"]
+
+# The paper's three, and what we would use instead of the published recipe.
+METHODS = ("MC dropout", "ProbOut, published", "INN, published", "INN")
+
+
+def draw(folder: Path) -> list[Path]:
+    """Draw each example of the first run: without noise on the left, with noise on the right."""
+    files = sorted(folder.glob("noise-*-seed-0.npz"))
+    settings = {f"noise {path.stem.split('-')[1]}": dict(np.load(path)) for path in files}
+    count = len(next(iter(settings.values()))["y"])
+    written = []
+    for sample in range(count):
+        written += save(columns(settings, METHODS, sample), folder / "figures" / f"signals-{sample + 1}")
+    return written

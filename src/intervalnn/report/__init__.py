@@ -1,0 +1,1 @@
+"""Report: tables and figures, from saved results only. This package alone draws."""
