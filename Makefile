@@ -5,16 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check format format-check lint types layers bench coverage-doc clean
+.PHONY: demo test test-all check format format-check lint types layers bench reproduce coverage-doc clean
 
 demo: $(STAMP)
 	$(BIN)/inn demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not gpu" -n 2
+	$(BIN)/python -m pytest -m "not slow and not gpu" -n 2 --dist loadgroup
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -m "not gpu" -n 2
+	$(BIN)/python -m pytest -m "not gpu" -n 2 --dist loadgroup
 
 check: format-check lint types layers test
 
@@ -39,6 +39,12 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/summary.py
+
+# Every table and figure that is there, into results/; SCALE=paper wants a GPU.
+SCALE ?= quick
+DEVICE ?= cpu
+reproduce: $(STAMP)
+	$(BIN)/inn reproduce deconv --scale $(SCALE) --device $(DEVICE)
 
 coverage-doc: $(STAMP)
 	$(BIN)/python docs/make_coverage.py

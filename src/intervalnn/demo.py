@@ -19,10 +19,10 @@ from intervalnn.results import Results
 __all__ = ["demo"]
 
 COLUMNS = {
-    "coverage": "coverage as fitted",
+    "coverage": "as fitted",
     "coverage at equal coverage": "calibrated",
     "winkler at equal coverage": "interval score",
-    "pearson": "score and error correlate",
+    "pearson": "correlation",
 }
 
 
@@ -38,8 +38,11 @@ def demo(folder: Path, console: Console) -> dict[float, Results]:
     picture = save(story(_examples(folder), "INN", 0, coverage=COVERAGE), folder / "demo")[0]
     found = results(folder)
     for noise, each in found.items():
-        console.print(_table(f"Noise {noise:g}: test signals, all methods on one network", each))
-    console.print("Interval score at equal coverage: narrow bounds that hold; lower is better.\n")
+        console.print(_table(f"Noise {noise:g}: coverage, score and correlation with the error on test signals", each))
+    console.print(
+        "Interval score at equal coverage: narrow bounds that hold; lower is better. All take the same few steps "
+        "here, which is hardest on methods that train a network of their own; see benchmarks/results for full fits.\n"
+    )
     console.print(
         f"Wrote [bold]{picture}[/] (look at it first), the figures of the paper in {folder / 'figures'}, "
         f"and all numbers in {folder / 'README.md'}; {time.perf_counter() - start:.0f} s."

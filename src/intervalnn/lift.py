@@ -100,6 +100,7 @@ class _Lift:
             elif node.op != "placeholder":
                 raise MissingRuleError(f"no interval rule for {node.op} {node.target} ({where(node)})")
         self.prepare.output(tuple(self.handed))
+        self.run.eliminate_dead_code()  # joined values that products take part by part
         sources = self.program.sources
         return Lifted(
             fx.GraphModule({}, self.prepare),

@@ -68,13 +68,13 @@ DECONVOLUTION = {
     # The whole story on two cores in under three minutes; a smaller network takes larger steps.
     "quick": DeconvolutionScale(
         name="quick",
-        size=128,
-        samples=800,
+        size=96,
+        samples=600,
         channels=(16, 16, 16, 16, 16, 16, 16, 16, 16),
         batch=64,
-        epochs=20,
+        epochs=24,
         lr=3e-3,
-        fit_epochs=20,
+        fit_epochs=24,
         passes=32,
         members=3,
         published_lr=1e-4,

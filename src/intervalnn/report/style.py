@@ -12,7 +12,6 @@ POINT, BAND, SCORE, TARGET, GRID = "#d55e00", "#56b4e9", "#0072b2", "#000000", "
 COLORS = {
     "INN": "#0072b2",
     "INN, published": "#56b4e9",
-    "INN, published, fixed beta": "#56b4e9",
     "INN, published, beta in proportion to the error": "#009e73",
     "MC dropout": "#d55e00",
     "ProbOut": "#cc79a7",
