@@ -11,10 +11,10 @@ demo: $(STAMP)
 	$(BIN)/inn demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not gpu" -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -m "not slow and not gpu" -n 2
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -m "not gpu" -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -m "not gpu" -n 2
 
 check: format-check lint types layers test
 

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from torch import nn
 
 from intervalnn import demo
 from intervalnn.cli import main
-from intervalnn.experiments import deconvolution, reproduce, scales
+from intervalnn.experiments import deconvolution, fig_schematic, reproduce, scales
+from intervalnn.methods import ConstantWidth, MCDropout
 from intervalnn.results import Run
 
 TINY = replace(
@@ -22,21 +26,10 @@ TINY = replace(
     fit_epochs=4,
     passes=16,
     batch=24,
-    sweep=(0.0, 0.05),
+    noises=(0.05,),
+    sweep=(0.05,),
     examples=1,
 )
-pytestmark = pytest.mark.xdist_group("demo")  # on one worker, which makes it once
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A tiny demo, and what it printed."""
-    folder = tmp_path_factory.mktemp("demo")
-    console = Console(record=True, width=120, file=io.StringIO())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(scales.DECONVOLUTION, "quick", TINY)
-        demo.demo(folder, console)
-    return folder, console.export_text()
 
 
 def test_help_names_the_commands() -> None:
@@ -46,68 +39,56 @@ def test_help_names_the_commands() -> None:
     assert "demo" in shown.output and "reproduce" in shown.output
 
 
-def test_the_demo_writes_what_it_says_and_shows_every_method(made: tuple[Path, str]) -> None:
-    folder, text = made
+def test_the_demo_shows_every_method_and_draws_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(record=True, width=120, file=io.StringIO())
+    monkeypatch.setitem(scales.DECONVOLUTION, "quick", TINY)
+    monkeypatch.setattr(fig_schematic, "EPOCHS", 10)
+    monkeypatch.setattr(fig_schematic, "FIT_EPOCHS", 10)
 
-    assert "demo.png" in text.replace("\n", "") and (folder / "demo.png").stat().st_size > 10_000
-    names = [name for name, _ in deconvolution.methods_of(None, None, TINY, 0)]  # type: ignore[arg-type]
-    page = (folder / "README.md").read_text()
-    for name in names:
+    demo.demo(tmp_path, console)
+
+    text, page = console.export_text(), (tmp_path / "README.md").read_text()
+    assert "demo.png" in text.replace("\n", "") and (tmp_path / "demo.png").stat().st_size > 10_000
+    for name, _ in deconvolution.methods_of(None, None, TINY, 0):  # type: ignore[arg-type]
         assert name in text and f"| {name} |" in page
-
-
-def test_every_figure_of_the_1d_part_is_drawn(made: tuple[Path, str]) -> None:
-    folder, _ = made
-
-    drawn = {path.name for path in (folder / "figures").iterdir()}
-
-    wanted = [
-        "signals-1",
-        "noise-behaviour",
-        "direction-noise-0",
-        "direction-noise-0.05",
-        "markov-noise-0",
-        "markov-noise-0.05",
-    ]
+    wanted = ["signals-1", "noise-behaviour", "direction-noise-0.05", "markov-noise-0.05"]
     wanted += ["posterior-bounds", "schematic"]
+    drawn = {path.name for path in (tmp_path / "figures").iterdir()}
     assert drawn == {f"{name}{suffix}" for name in wanted for suffix in (".png", ".pdf")}
 
 
-def test_a_run_goes_on_where_it_was_stopped(made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, _ = made
-    path = folder / "noise-0-seed-0.json"
+def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cheap(model: Any, *_: Any) -> Iterator[tuple[str, Any]]:
+        yield "constant width", lambda: ConstantWidth(model)
+        yield "MC dropout", lambda: MCDropout(model, samples=16)
+
+    monkeypatch.setattr(deconvolution, "methods_of", cheap)
+    setting, said = deconvolution.Setting(TINY, 0.05, 0), list[str]()
+    path = deconvolution.run(setting, tmp_path, said.append)
     whole = Run.load(path)
-    stopped = replace(whole, methods={k: v for k, v in whole.methods.items() if k != "constant width"})
-    stopped.save(path, overwrite=True)
-    monkeypatch.setitem(scales.DECONVOLUTION, "quick", TINY)
-    monkeypatch.setattr(reproduce, "draw_deconvolution", lambda folder, say: [])
-    said: list[str] = []
+    replace(whole, methods={"constant width": whole.methods["constant width"]}).save(path, overwrite=True)
+    said.clear()
 
-    reproduce.reproduce_deconvolution(folder, scale="quick", say=said.append)
+    deconvolution.run(setting, tmp_path, said.append)
 
-    assert said == ["noise-0-seed-0: constant width"]
+    assert said == ["noise-0.05-seed-0: MC dropout"]
     again = Run.load(path)
-    assert again.methods["INN"] == whole.methods["INN"]
-    assert again.methods["constant width"].values == whole.methods["constant width"].values
+    assert again.methods["constant width"] == whole.methods["constant width"]
+    assert again.methods["MC dropout"].values == whole.methods["MC dropout"].values
 
 
-def test_runs_of_another_scale_are_not_mixed(made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, _ = made
-    monkeypatch.setitem(scales.DECONVOLUTION, "quick", replace(TINY, passes=5))
+def test_runs_of_another_scale_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deconvolution, "methods_of", lambda *_: iter([("flat", lambda: ConstantWidth(nn.Identity()))]))
+    deconvolution.run(deconvolution.Setting(TINY, 0.0, 0), tmp_path, lambda _: None)
 
     with pytest.raises(ValueError, match="made at another scale"):
-        reproduce.reproduce_deconvolution(folder, scale="quick")
+        deconvolution.run(deconvolution.Setting(replace(TINY, passes=5), 0.0, 0), tmp_path, lambda _: None)
 
 
-@pytest.mark.slow
-def test_the_command_draws_again_from_what_is_there(made: tuple[Path, str]) -> None:
-    folder, _ = made
-    (folder / "README.md").unlink()
+def test_a_folder_without_runs_is_refused_by_name(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(main, ["reproduce", "deconv", "--out", str(tmp_path), "--draw-only"])
 
-    shown = CliRunner().invoke(main, ["reproduce", "deconv", "--out", str(folder), "--draw-only"])
-
-    assert shown.exit_code == 0, shown.output
-    assert (folder / "README.md").exists()
+    assert shown.exit_code == 1 and "no runs in" in shown.output
 
 
 def test_an_unknown_scale_is_refused_with_those_that_exist(tmp_path: Path) -> None:

@@ -584,9 +584,11 @@ def test_a_model_made_in_inference_mode_is_never_read_from_the_cache() -> None:
         assert torch.equal(net(x).point, model(x))
 
 
-@pytest.mark.parametrize("dim", [0, 1, 2])
-@pytest.mark.parametrize("layers", ["all", ["first.weight", "last.weight"], 2])
-@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(
+    ("dim", "layers", "exact"),
+    [(0, "all", False), (1, "all", False), (2, ["first.weight"], False), (1, ["last.weight"], False), (1, 2, True)],
+    ids=str,
+)
 def test_a_product_of_joined_values_contains_every_draw_whatever_they_are_joined_along(
     dim: int, layers: Any, exact: bool
 ) -> None:

@@ -125,6 +125,7 @@ def test_ask_for_coverage_and_nothing_else_and_it_works(make: Make) -> None:
         assert float(width[x.abs() > 0.8].mean()) > 2 * float(width[x.abs() < 0.2].mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "layers"), [(gelu, "all"), (gelu, 2), (conv, "all"), (conv, 2)])
 def test_fewer_steps_than_by_default_will_do(make: Make, layers: Any) -> None:
     model, x, y = make()

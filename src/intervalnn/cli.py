@@ -47,11 +47,14 @@ def deconv(scale: str, seeds: tuple[int, ...], device: str, out: Path | None, dr
 
     console = Console()
     folder = out or Path("results/deconv") / scale
-    with console.status("starting") as status:
-        if draw_only:
-            written = draw_deconvolution(folder, say=status.update)
-        else:
-            written = reproduce_deconvolution(
-                folder, scale=scale, seeds=seeds or None, device=device, say=status.update
-            )
+    try:
+        with console.status("starting") as status:
+            if draw_only:
+                written = draw_deconvolution(folder, say=status.update)
+            else:
+                written = reproduce_deconvolution(
+                    folder, scale=scale, seeds=seeds or None, device=device, say=status.update
+                )
+    except (FileNotFoundError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
     console.print(f"Wrote {len(written)} files; look at [bold]{written[0]}[/] first.")

@@ -51,7 +51,7 @@ def demo(folder: Path, console: Console) -> dict[float, Results]:
 
 
 def _examples(folder: Path) -> dict[str, np.ndarray]:
-    return dict(np.load(folder / "noise-0-seed-0.npz"))
+    return dict(np.load(min(folder.glob("noise-*-seed-0.npz"))))
 
 
 def _table(title: str, found: Results) -> Table:

@@ -17,6 +17,8 @@ from intervalnn.training import fit
 
 __all__ = ["draw"]
 
+EPOCHS, FIT_EPOCHS = 600, 150
+
 
 def draw(folder: Path) -> list[Path]:
     """Train a tiny network, give it bounds, and draw every value and every weight as the interval that it is."""
@@ -24,9 +26,9 @@ def draw(folder: Path) -> list[Path]:
     x = torch.rand(512, 2) * 2 - 1
     y = (x[:, :1] * x[:, 1:]).abs() + 0.05 * torch.randn(512, 1)
     model = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
-    fit(model, [(x, y)], loss=losses.mse, epochs=600, lr=1e-2, progress=False)
+    fit(model, [(x, y)], loss=losses.mse, epochs=EPOCHS, lr=1e-2, progress=False)
     net = IntervalNetwork(model.eval(), layers="all")
-    fit(net, [(x, y)], coverage=0.9, epochs=150, progress=False)
+    fit(net, [(x, y)], coverage=0.9, epochs=FIT_EPOCHS, progress=False)
     values, weights = _through(model, net, x[:1])
     return save(network(values, weights), folder / "figures" / "schematic")
 

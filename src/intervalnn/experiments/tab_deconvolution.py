@@ -19,6 +19,8 @@ PUBLISHED = {"coverage": "89 %", "direction": "62 to 75 %"}  # Sec. 4: 12 to 25 
 def results(folder: Path) -> dict[float, Results]:
     """Return all runs in a folder, by noise; methods that not every run has are left out."""
     runs = [Run.load(path) for path in sorted(folder.glob("noise-*-seed-*.json")) if "behaviour" not in path.name]
+    if not runs:
+        raise FileNotFoundError(f"no runs in {folder}; make some with inn reproduce deconv")
     found = {}
     for noise in sorted({run.settings["noise"] for run in runs}):
         group = [run for run in runs if run.settings["noise"] == noise]
