@@ -66,3 +66,9 @@ def test_coverage_must_be_a_share(coverage: float) -> None:
 def test_there_must_be_something_to_join() -> None:
     with pytest.raises(ValueError, match="at least one"):
         Prediction.cat([])
+
+
+def test_it_moves_to_another_device_whole() -> None:
+    moved = Prediction.symmetric(torch.zeros(2, 1), torch.ones(2, 1), coverage=0.9).to("meta")
+
+    assert {moved[name].device.type for name in moved} == {"meta"} and "deviation" in moved

@@ -41,7 +41,8 @@ def demo(folder: Path, console: Console) -> dict[float, Results]:
         console.print(_table(f"Noise {noise:g}: coverage, score and correlation with the error on test signals", each))
     console.print(
         "Interval score at equal coverage: narrow bounds that hold; lower is better. All take the same few steps "
-        "here, which is hardest on methods that train a network of their own; see benchmarks/results for full fits.\n"
+        "here, which is hardest on methods that train a network of their own; inn reproduce deconv --scale paper makes "
+        "full fits.\n"
     )
     console.print(
         f"Wrote [bold]{picture}[/] (look at it first), the figures of the paper in {folder / 'figures'}, "

@@ -128,10 +128,8 @@ def _by_name(metrics: Iterable[Metric] | Mapping[str, Metric] | None, coverage: 
             raise TypeError(f"a metric must be a function, such as intervalnn.metrics.mse, got {metric!r}")
         if name in found or name in _at_equal_coverage(coverage):
             raise ValueError(f"there are two metrics {name!r}; name them: {{'first': ..., 'second': ...}}")
-        found[name] = metric
-        for own in (m.winkler, m.pinball):
-            if metric is own:
-                found[name] = partial(own, coverage=coverage)
+        own = next((own for own in (m.winkler, m.pinball) if metric is own), None)
+        found[name] = metric if own is None else partial(own, coverage=coverage)
     return found
 
 

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from intervalnn.calibration import Calibration
 from intervalnn.methods.copies import evaluating, in_eval_mode, output_of
+from intervalnn.metrics.checks import share
 from intervalnn.prediction import Prediction
 
-__all__ = ["Baseline", "share"]
+__all__ = ["Baseline"]
 
 
 class Baseline(nn.Module):
@@ -35,7 +36,7 @@ class Baseline(nn.Module):
             if not isinstance(model, nn.Module):
                 raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
         self._read = models  # in a tuple, so that they are no submodules and their parameters are not ours
-        self.coverage = share(coverage)
+        self.coverage = share("coverage", coverage)
         self.calibration: Callable[[Prediction], Prediction] | None = None
 
     @property
@@ -75,7 +76,7 @@ class Baseline(nn.Module):
 
     def _start_anew(self, coverage: float | None) -> None:
         """Take the coverage that is asked for, if any, and drop a calibration, which was made for other bounds."""
-        self.coverage = self.coverage if coverage is None else share(coverage)
+        self.coverage = self.coverage if coverage is None else share("coverage", coverage)
         self.calibration = None
 
     # --- torch's own bookkeeping ---
@@ -110,13 +111,6 @@ class Baseline(nn.Module):
     def __repr__(self) -> str:
         calibrated = "" if self.calibration is None else ", calibrated"
         return f"{type(self).__name__}({self.extra_repr()}{calibrated})"
-
-
-def share(coverage: float) -> float:
-    """Return a coverage, once it is known to be a share."""
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must lie between 0 and 1, got {coverage}")
-    return coverage
 
 
 def _batches(
