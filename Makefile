@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check format format-check lint types layers bench reproduce coverage-doc clean
+.PHONY: demo test test-all check format format-check lint types layers bench reproduce results-doc coverage-doc clean
 
 demo: $(STAMP)
 	$(BIN)/inn demo
@@ -45,6 +45,10 @@ SCALE ?= quick
 DEVICE ?= cpu
 reproduce: $(STAMP)
 	$(BIN)/inn reproduce deconv --scale $(SCALE) --device $(DEVICE)
+
+# docs/results-deconv.md and docs/paper-map.md, from the runs in results/.
+results-doc: $(STAMP)
+	$(BIN)/python docs/make_results.py
 
 coverage-doc: $(STAMP)
 	$(BIN)/python docs/make_coverage.py

@@ -34,7 +34,7 @@ def reproduce() -> None:
 
 
 @reproduce.command()
-@click.option("--scale", type=click.Choice(["quick", "paper"]), default="quick", show_default=True)
+@click.option("--scale", type=click.Choice(["quick", "paper", "longer"]), default="quick", show_default=True)
 @click.option("--seed", "seeds", type=int, multiple=True, help="Which runs; may be given several times.")
 @click.option("--device", default="cpu", show_default=True, help="Where to train, such as cuda.")
 @click.option("--out", type=FOLDER, default=None, help="Folder to write to; by default results/deconv/SCALE.")

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from intervalnn import guarantee, losses, methods, metrics
-from intervalnn.cost import seconds
 from intervalnn.evaluation import evaluate
 from intervalnn.experiments.scales import DeconvolutionScale
 from intervalnn.models import DeconvNet
@@ -111,6 +110,7 @@ def methods_of(
 METRICS = {
     "mse": metrics.mse,
     "mae": metrics.mae,
+    "centre_mae": lambda p, y: ((p.lower + p.upper) / 2 - y).abs().double().flatten(1).mean(1),
     "coverage": metrics.coverage,
     "paper_coverage": metrics.paper_coverage,
     "width": metrics.mean_width,
@@ -135,11 +135,11 @@ def run(setting: Setting, folder: Path, say: Progress) -> Path:
         if name in whole.methods:
             continue
         say(f"{setting.name}: {name}")
-        took: list[Any] = []
-        fit_seconds = seconds(lambda make=make, took=took: took.append(make()), _kind(setting.device))  # type: ignore[misc]
-        method = took[0]
+        method = make()
         one = evaluate({name: method}, test, METRICS, held_out=val, coverage=COVERAGE, seed=setting.seed).runs[0]
-        whole = _with(whole, name, one, fit_seconds, _curves(name, method, train, val, test))
+        whole = _with(whole, name, one, _curves(name, method, train, val, test))
+        if name == "INN":
+            method.save(folder / "work" / f"{setting.name}-{name}.safetensors", include_model=True)
         _keep_examples(folder / f"{setting.name}.npz", name, method, test, setting.scale.examples)
         whole.save(path, overwrite=True)
     return path
@@ -148,22 +148,19 @@ def run(setting: Setting, folder: Path, say: Progress) -> Path:
 def _started(setting: Setting, model: nn.Module, test: DataLoader[Any]) -> Run:
     with torch.no_grad():
         errors = torch.cat([(model(x) - y).abs() for x, y in test])
-        x = next(iter(test))[0]
-        plain = min(seconds(lambda: model(x), _kind(setting.device)) for _ in range(5)) / len(x)
     about = {
         "noise": setting.noise,
         "scale": _as_json(asdict(setting.scale)),
         "mae": float(errors.mean()),
-        "plain_seconds": plain,
         "parameters": sum(p.numel() for p in model.parameters()),
-        "fit_seconds": {},
         "curves": {},
     }
     return Run({}, COVERAGE, {}, setting.seed, about)
 
 
 def _refuse_others(path: Path, whole: Run, setting: Setting) -> None:
-    if whole.settings["scale"] | {"seeds": 0} != _as_json(asdict(setting.scale)) | {"seeds": 0}:
+    how_many = {"seeds": 0, "sweep_seeds": 0}  # the numbers of runs may differ
+    if whole.settings["scale"] | how_many != _as_json(asdict(setting.scale)) | how_many:
         raise ValueError(f"{path} was made at another scale; choose another folder, or move it away")
 
 
@@ -171,11 +168,8 @@ def _as_json(values: dict[str, Any]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
-def _with(whole: Run, name: str, one: Run, fit_seconds: float, curves: dict[str, Any]) -> Run:
-    settings = whole.settings | {
-        "fit_seconds": whole.settings["fit_seconds"] | {name: fit_seconds},
-        "curves": whole.settings["curves"] | ({name: curves} if curves else {}),
-    }
+def _with(whole: Run, name: str, one: Run, curves: dict[str, Any]) -> Run:
+    settings = whole.settings | {"curves": whole.settings["curves"] | ({name: curves} if curves else {})}
     measured: dict[str, Measured] = whole.methods | one.methods
     return Run(measured, COVERAGE, one.better, whole.seed, settings, one.versions)
 
@@ -216,7 +210,3 @@ def _keep_examples(path: Path, name: str, method: Any, test: DataLoader[Any], co
     temporary = path.with_name(path.stem + ".part.npz")
     np.savez_compressed(temporary, **arrays)
     temporary.replace(path)
-
-
-def _kind(device: str) -> str:
-    return torch.device(device).type

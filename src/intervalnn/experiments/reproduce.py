@@ -13,6 +13,7 @@ from intervalnn.experiments import (
     fig_schematic,
     fig_signals,
     noise_behaviour,
+    run_time,
     tab_deconvolution,
 )
 from intervalnn.experiments.scales import DECONVOLUTION
@@ -41,10 +42,13 @@ def reproduce_deconvolution(
         raise ValueError(f"scale must be one of {', '.join(map(repr, DECONVOLUTION))}, got {scale!r}")
     chosen = DECONVOLUTION[scale]
     folder.mkdir(parents=True, exist_ok=True)
+    run_time.run(chosen, device, folder, say)
     for seed in range(chosen.seeds) if seeds is None else seeds:
         for noise in chosen.noises:
             deconvolution.run(deconvolution.Setting(chosen, noise, seed, device), folder, say)
-        noise_behaviour.run(chosen, seed, device, folder, say)
+    for seed in range(chosen.seeds) if seeds is None else seeds:
+        if seed < chosen.sweep_seeds:
+            noise_behaviour.run(chosen, seed, device, folder, say)
     return draw_deconvolution(folder, say=say)
 
 

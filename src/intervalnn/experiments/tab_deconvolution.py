@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from pathlib import Path
 from typing import Any
 
-from intervalnn.experiments.deconvolution import COVERAGE
+import numpy as np
+
+from intervalnn.experiments.deconvolution import COVERAGE, WITH_DIRECTION
 from intervalnn.results import Results, Run
 
 __all__ = ["page", "results", "write"]
 
 WINKLER = "winkler at equal coverage"
+LARGEST = (1.0, 0.1, 0.02)  # shares of the errors, by size
+UNTRAINED = ("MC dropout", "constant width")
 PUBLISHED = {"coverage": "89 %", "direction": "62 to 75 %"}  # Sec. 4: 12 to 25 points above 50 %
 
 
@@ -43,7 +48,9 @@ def page(folder: Path) -> str:
         f"{first.settings['parameters']} parameters, {scale['epochs']} epochs. Mean ± standard deviation over runs.",
     ]
     for noise, each in found.items():
-        lines += [_comparison(noise, each), _published(each), _cost(each)]
+        lines += [_comparison(noise, each), _published(each), _large_errors(folder, noise)]
+    if (folder / "run-time.json").exists():
+        lines.append(_cost(folder))
     return "\n".join(lines) + "\n"
 
 
@@ -54,9 +61,11 @@ def _comparison(noise: float, found: Results) -> str:
         f"Mean absolute error of the underlying model {_both(mae, '.4f')}. Interval score (Winkler) and width are "
         f"those after each method was calibrated to {COVERAGE:.0%} on the validation split, over that error; lower is "
         "better. p: how likely a difference as large from the quantile heads is by chance (paired bootstrap over test "
-        "signals).\n",
-        "| method | coverage | calibrated | Winkler / MAE | width / MAE | x quantile heads | p | Pearson | AUSE |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "signals). The centre's error is that of the middle between the bounds: below 1, the method predicts better "
+        "than the underlying model does.\n",
+        "| method | coverage | calibrated | Winkler / MAE | width / MAE | x quantile heads | p | centre's error / MAE "
+        "| Pearson | AUSE |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
 
     def over_mae(name: str, metric: str) -> list[float]:
@@ -71,6 +80,7 @@ def _comparison(noise: float, found: Results) -> str:
         lines.append(
             f"| {name} | {found.spread(name, 'coverage')} | {found.spread(name, 'coverage at equal coverage')} "
             f"| {_both(score, '.2f')} | {_both(over_mae(name, 'width at equal coverage'), '.2f')} | {ratio} | {p} "
+            f"| {_both(over_mae(name, 'centre_mae'), '.2f')} "
             f"| {found.spread(name, 'pearson')} | {found.spread(name, 'ause')} |"
         )
     return "\n".join(lines)
@@ -98,6 +108,26 @@ def _published(found: Results) -> str:
     return "\n".join(lines)
 
 
+def _large_errors(folder: Path, noise: float) -> str:
+    """Return how often the direction is right, for all errors and for large ones, on the signals kept as examples."""
+    files = [dict(np.load(path)) for path in sorted(folder.glob(f"noise-{noise:g}-seed-*.npz"))]
+    lines = [
+        "\nWhere the wide side points to: share of right directions among the largest errors, on the example signals "
+        "of all runs. A wide side says where large errors lie; where errors are skewed, small ones lie on the other.\n",
+        "| method | " + " | ".join(f"largest {share:.0%}" if share < 1 else "all errors" for share in LARGEST) + " |",
+        "| --- |" + " --- |" * len(LARGEST),
+    ]
+    for name in WITH_DIRECTION:
+        if any(f"{name}/point" not in arrays for arrays in files):
+            continue
+        error = np.concatenate([(a["y"] - a[f"{name}/point"]).ravel() for a in files])
+        tilt = np.concatenate([(a[f"{name}/above"] - a[f"{name}/below"]).ravel() for a in files])
+        right, size = np.sign(error) == np.sign(tilt), abs(error)
+        shares = (right[size >= np.quantile(size, 1 - share)].mean() for share in LARGEST)
+        lines.append(f"| {name} | " + " | ".join(f"{share:.1%}" for share in shares) + " |")
+    return "\n".join(lines)
+
+
 def _range(curves: list[Any], key: str) -> str:
     if any(curve is None for curve in curves):
         return "has none"
@@ -109,16 +139,19 @@ def _range(curves: list[Any], key: str) -> str:
     return f"{min(means):.1%} to {max(means):.1%}" if means else "undefined"
 
 
-def _cost(found: Results) -> str:
+def _cost(folder: Path) -> str:
+    found = json.loads((folder / "run-time.json").read_text())
+    plain = found["seconds"].pop("plain")
     lines = [
-        "\nTime of a prediction in multiples of K, the plain forward pass, and of fitting:\n",
-        "| method | x K | fit, seconds |",
+        f"\n## Run time\n\nA prediction of {found['batch']} signals in multiples of K, the plain forward pass "
+        f"({plain['predict'] * 1e3:.2g} ms), and a training epoch in multiples of one of the plain network "
+        f"({plain['epoch']:.2g} s), on {found['versions']['device']}, uncompiled, with nothing beside:\n",
+        "| method | prediction, x K | training epoch, x plain |",
         "| --- | --- | --- |",
     ]
-    for name in found.methods:
-        ratio = [run.methods[name].seconds / run.settings["plain_seconds"] for run in found.runs]
-        took = [run.settings["fit_seconds"][name] for run in found.runs]
-        lines.append(f"| {name} | {_both(ratio, '.1f')} | {_both(took, '.0f')} |")
+    for name, took in found["seconds"].items():
+        trained = f"{took['epoch'] / plain['epoch']:.1f}" if name not in UNTRAINED else "none"
+        lines.append(f"| {name} | {took['predict'] / plain['predict']:.1f} | {trained} |")
     return "\n".join(lines)
 
 

@@ -18,6 +18,8 @@ def direction(curves: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], tit
     """
     drawn = figure(4.2 * len(curves), 3.6)
     panels = drawn.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+    accuracies = [value for runs in curves.values() for value in _mean(runs, "accuracy") if not math.isnan(value)]
+    least = min(0.4, math.floor(10 * min(accuracies, default=1.0)) / 10)
     for axes, (name, runs) in zip(panels, curves.items(), strict=True):
         x = runs[0]["thresholds"]
         right = axes.twinx()
@@ -31,7 +33,7 @@ def direction(curves: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], tit
             on.plot(x, _mean(runs, key), color=color, lw=2, ls="--" if key == "majority" else "-")
         low, high = _mean(runs, "lower_over_samples"), _mean(runs, "upper_over_samples")
         axes.fill_between(x, low, high, color="#d55e00", alpha=0.2, lw=0)
-        axes.set(title=name, xlabel="larger gap over smaller gap, at least", xscale="log", ylim=(0.4, 1.0))
+        axes.set(title=name, xlabel="larger gap over smaller gap, at least", xscale="log", ylim=(least, 1.0))
         axes.set_xticks([1, 2, 5, 10], ["1", "2", "5", "10"])
         axes.minorticks_off()
         right.set_ylim(0, 1)

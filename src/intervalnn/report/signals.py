@@ -22,7 +22,7 @@ def columns(settings: Mapping[str, Arrays], names: Sequence[str], sample: int) -
     rows = 1 + 2 * len(names)
     drawn = figure(6.4 * len(settings), 1.5 + 2.5 * len(names))
     grid = drawn.subplots(
-        rows, len(settings), sharex=True, sharey="row", squeeze=False, height_ratios=[1.1, *([1.2, 0.8] * len(names))]
+        rows, len(settings), sharex=True, squeeze=False, height_ratios=[1.1, *([1.2, 0.8] * len(names))]
     )
     for column, (title, arrays) in enumerate(settings.items()):
         x, y = (arrays[key][sample, 0] for key in ("x", "y"))
