@@ -1,0 +1,95 @@
+"""Images: PNG and TIFF files, where a folder is a volume and its files are the slices."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intervalnn.data.report import Unreadable
+from intervalnn.data.sources import Entry, Options
+from intervalnn.data.units import Values, to_hu
+from intervalnn.data.volume import Unit, Volume
+
+__all__ = ["entries"]
+
+_MODES = {"L": np.uint8, "I;16": np.uint16, "I;16L": np.uint16, "I;16B": np.uint16, "I": np.int32, "F": np.float32}
+
+
+def pillow() -> Any:
+    """Return the package, or say how to get it."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError('PNG and TIFF need Pillow: pip install "intervalnn[images]"') from error
+    return Image
+
+
+def entries(paths: Sequence[Path], options: Options) -> list[Entry]:
+    """Return one entry for each folder and subject; a folder is a subject, unless its path says another."""
+    pillow()
+    values = options.values
+    if values is None:
+        raise ValueError("an image does not say what its numbers are: give values, such as 'hu', 'hu+1024' or 'unit'")
+    groups: dict[tuple[Path, str], list[Path]] = {}
+    for path in paths:
+        subject = options.subject_of(path) or path.parent.name
+        groups.setdefault((path.parent, subject), []).append(path)
+    return [
+        _entry(folder, subject, sorted(files, key=_natural), values, options)
+        for (folder, subject), files in groups.items()
+    ]
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """Order names as people do: slice 9 before slice 10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.name)]
+
+
+def _entry(folder: Path, subject: str, files: list[Path], values: Values, options: Options) -> Entry:
+    name = options.name(folder)
+
+    def volumes(wanted: Collection[str]) -> Iterator[Volume]:
+        read: list[tuple[Path, NDArray[np.float32], Unit]] = []
+        for path in files:
+            for image, unit in options.report.attempt(options.name(path), _read, path, values, options) or ():
+                read.append((path, image, unit))
+        if not read:
+            return
+        shape = Counter(image.shape for _, image, _ in read).most_common(1)[0][0]
+        kept = []
+        for path, image, unit in read:
+            if image.shape == shape:
+                kept.append((path, image, unit))
+            else:
+                options.report.skip(
+                    options.name(path), f"has another size {image.shape} than most of its folder {shape}"
+                )
+        yield Volume(
+            images=np.stack([image for _, image, _ in kept]),
+            subject=subject,
+            name=name,
+            kind="image",
+            unit=kept[0][2],
+            index=np.arange(len(kept)),
+            sources=tuple(path for path, _, _ in kept),
+        )
+
+    return Entry(name, frozenset([subject]), volumes)
+
+
+def _read(path: Path, values: Values, options: Options) -> list[tuple[NDArray[np.float32], Unit]]:
+    """Return the images of a file, of which a TIFF may have several."""
+    with pillow().open(path) as image:
+        frames = []
+        for number in range(getattr(image, "n_frames", 1)):
+            image.seek(number)
+            if image.mode not in _MODES:
+                raise Unreadable(f"must have one channel of 8, 16 or 32 bits, got mode {image.mode}")
+            frames.append(to_hu(np.array(image, _MODES[image.mode]), values, options.window))
+        return frames

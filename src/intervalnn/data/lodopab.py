@@ -1,0 +1,97 @@
+"""LoDoPaB-CT: HDF5 files of 128 slices each, whose subjects are listed beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from intervalnn.data.report import Unreadable
+from intervalnn.data.sources import Entry, Options
+from intervalnn.data.units import to_hu
+from intervalnn.data.volume import Geometry, Volume
+
+__all__ = ["entries"]
+
+_NAME = re.compile(r"ground_truth_(train|validation|test)_(\d{3})\.(?:hdf5|h5)")
+_PER_FILE = 128
+_WIDTH = 260.0  # millimetres: all images are taken to be 26 cm wide, whatever they were
+
+
+def h5py() -> Any:
+    """Return the package, or say how to get it."""
+    try:
+        import h5py as package  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ImportError('HDF5 needs h5py: pip install "intervalnn[hdf5]"') from error
+    return package
+
+
+def entries(paths: Sequence[Path], options: Options) -> list[Entry]:
+    """Return one entry for each file of ground truths; the observations are left alone."""
+    h5py()
+    truths = (path for path in paths if not path.name.startswith("observation_"))
+    found = (options.report.attempt(options.name(path), _entry, path, options) for path in truths)
+    return [entry for entry in found if entry is not None]
+
+
+def _entry(path: Path, options: Options) -> Entry:
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        raise Unreadable("is not named as in LoDoPaB-CT: ground_truth_{train,validation,test}_{000}.hdf5")
+    name, part = options.name(path), match[1]
+    with h5py().File(path) as file:
+        if "data" not in file or file["data"].ndim != 3:
+            raise Unreadable("must hold a data set 'data' of slices, rows and columns")
+        count = len(file["data"])
+    rows = _rows(path, part, _PER_FILE * int(match[2]), count, options)
+
+    def volumes(wanted: Collection[str]) -> Iterator[Volume]:
+        for subject, index in rows.items():
+            if subject not in wanted:
+                continue
+            volume = options.report.attempt(name, _read, path, name, subject, index)
+            if volume is not None:
+                yield volume
+
+    return Entry(name, frozenset(rows), volumes)
+
+
+def _rows(path: Path, part: str, start: int, count: int, options: Options) -> dict[str, list[int]]:
+    """Return the slices of each subject in a file."""
+    table = path.with_name(f"patient_ids_rand_{part}.csv")
+    if not table.exists():
+        options.report.note(f"{options.name(table)} is missing, so all of {part} counts as one subject")
+        return {f"lodopab-{part}": list(range(count))}
+    try:
+        patients = [int(line) for line in table.read_text().split()][start : start + count]
+    except ValueError:
+        raise Unreadable(f"has no subjects, since {table.name} must hold a whole number in each line") from None
+    if len(patients) < count:
+        # the last file may have been left at its full length, with nothing in the rest
+        options.report.note(f"{options.name(path)} has {count} slices, of which {len(patients)} have a subject")
+    rows: dict[str, list[int]] = {}
+    for i, patient in enumerate(patients):
+        rows.setdefault(f"lodopab-{patient}", []).append(i)
+    return rows
+
+
+def _read(path: Path, name: str, subject: str, index: list[int]) -> Volume:
+    with h5py().File(path) as file:
+        stored = file["data"][index]
+    # The authors transposed each DICOM image, for their operator's sake.
+    images, unit = to_hu(stored.transpose(0, 2, 1), "lodopab")
+    pixel = _WIDTH / images.shape[1]
+    return Volume(
+        images=np.ascontiguousarray(images),
+        subject=subject,
+        name=name,
+        kind="hdf5",
+        unit=unit,
+        index=np.array(index, np.int64),
+        geometry=Geometry.regular(np.full(len(index), np.nan), (pixel, pixel)),
+        sources=(path,),
+    )

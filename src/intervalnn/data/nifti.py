@@ -1,0 +1,90 @@
+"""NIfTI: one file, one volume, turned upright."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intervalnn.data.report import Unreadable
+from intervalnn.data.sources import Entry, Options
+from intervalnn.data.units import to_hu
+from intervalnn.data.volume import Geometry, Volume, canonical, restored, restored_affine, upright
+
+__all__ = ["entries", "write"]
+
+_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts to the right and the front, we to the left and the back
+_RAS = (-3, -2, -1)  # the axes of a file that no NIfTI file came before
+
+
+def nibabel() -> Any:
+    """Return the package, or say how to get it."""
+    try:
+        import nibabel as package
+    except ImportError as error:
+        raise ImportError('NIfTI needs nibabel: pip install "intervalnn[nifti]"') from error
+    return package
+
+
+def entries(paths: Sequence[Path], options: Options) -> list[Entry]:
+    """Return one entry for each file; a file is a subject of its own, unless its path says another."""
+    nibabel()
+    return [_entry(path, options) for path in paths]
+
+
+def _entry(path: Path, options: Options) -> Entry:
+    name = options.name(path)
+    subject = options.subject_of(path) or name.removesuffix(".gz").removesuffix(".nii")
+
+    def volumes(wanted: Collection[str]) -> Iterator[Volume]:
+        volume = options.report.attempt(name, _read, path, name, subject, options)
+        if volume is not None:
+            yield volume
+
+    return Entry(name, frozenset([subject]), volumes)
+
+
+def _read(path: Path, name: str, subject: str, options: Options) -> Volume:
+    image = nibabel().load(path)
+    if image.get_data_dtype().kind not in "iuf":
+        raise Unreadable(f"holds {image.get_data_dtype()}, not plain numbers")
+    stored = np.asarray(image.dataobj)  # scaled by the slope and intercept of the header
+    if stored.ndim == 4 and stored.shape[3] == 1:
+        stored = stored[..., 0]
+    if stored.ndim != 3:
+        raise Unreadable(f"must have three dimensions, got {stored.shape}")
+    affine = _LPS @ np.asarray(image.affine, np.float64)
+    if not np.isfinite(affine).all() or abs(np.linalg.det(affine)) < 1e-9:
+        raise Unreadable("has an affine map that cannot be")
+    axes, turned = canonical(stored.shape, affine)
+    images, unit = to_hu(upright(stored, axes), options.values or "hu", options.window)
+    origins = turned[:3, 3] + np.arange(len(images))[:, None] * turned[:3, 0]
+    thickness = float(np.linalg.norm(turned[:3, 0]))
+    return Volume(
+        images=np.ascontiguousarray(images),
+        subject=subject,
+        name=name,
+        kind="nifti",
+        unit=unit,
+        index=np.arange(len(images)),
+        geometry=Geometry(origins, turned[:3, 1], turned[:3, 2], thickness, axes),
+        sources=(path,),
+    )
+
+
+def write(path: Path, array: NDArray[Any], volume: Volume) -> None:
+    """Write an array like the volume's images as NIfTI, on the grid of the volume's file if that is NIfTI too."""
+    geometry = volume.positioned()
+    if not geometry.even:
+        raise ValueError("NIfTI holds evenly spaced slices, and slices of this volume are missing; write DICOM instead")
+    affine = geometry.affine
+    axes = geometry.axes if volume.kind == "nifti" else _RAS
+    stored = np.ascontiguousarray(restored(array, axes))
+    image = nibabel().Nifti1Image(stored, _LPS @ restored_affine(array.shape, affine, axes))
+    image.set_sform(image.affine, code="scanner")
+    image.set_qform(image.affine, code="scanner")
+    image.header.set_xyzt_units("mm")
+    nibabel().save(image, path)

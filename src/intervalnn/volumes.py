@@ -1,0 +1,244 @@
+"""Volumes: predict a whole series, slice by slice or patch by patch, and write it for a viewer."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import shutil
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.progress import track
+from torch import Tensor
+
+from intervalnn.data import nifti
+from intervalnn.data.derived import Stored, write_series
+from intervalnn.data.volume import Volume
+from intervalnn.pairs import Method
+from intervalnn.prediction import Prediction
+
+__all__ = ["predict_volume", "write_volume"]
+
+QUANTITIES = ("lower", "point", "upper", "score", "direction")
+Place = tuple[slice, ...]
+
+
+def predict_volume(
+    method: Method,
+    volume: Volume,
+    *,
+    batch_size: int = 8,
+    patch: tuple[int, ...] | None = None,
+    overlap: float = 0.25,
+    window: tuple[float, float] = (-1000.0, 1000.0),
+    progress: bool = True,
+) -> Prediction:
+    """Return the prediction for every pixel of a volume, ``(slices, rows, columns)``, in the unit of the volume.
+
+    The method gets images on its own scale, cut to [0, 1], as ``(batch, 1, rows, columns)`` or, with patches
+    in three dimensions, ``(batch, 1, slices, rows, columns)``.
+
+    Where patches overlap, points, gaps and scores are weighted means, with less weight to the
+    edges of a patch. So lower, point and upper stay in order; and where each patch's bounds contain
+    the truth, so do theirs, up to rounding. A promised coverage need not carry over: calibrate what
+    is blended as it will be used.
+
+    Args:
+        method: Anything with ``predict(x)`` that maps an image to one of its size.
+        volume: What :func:`intervalnn.data.read` yields.
+        batch_size: How many slices or patches to take at a time.
+        patch: Size of the patches, ``(rows, columns)`` or ``(slices, rows, columns)``; whole slices by default.
+        overlap: Share of a patch that the next one covers again.
+        window: Hounsfield units at 0 and 1 of the method's scale.
+        progress: Whether to show a progress bar.
+    """
+    low, high = window
+    images = torch.from_numpy(volume.images)
+    if volume.unit == "hu":
+        images = ((images - low) / (high - low)).clamp(0.0, 1.0)
+    size = tuple(images.shape[1:]) if patch is None else tuple(patch)
+    _check(size, batch_size, overlap)
+    padded = _padded(images, (*[1] * (3 - len(size)), *size))
+    places = list(_places(padded.shape, size, overlap))
+    weight = torch.ones(size) if patch is None else _weight(size)
+    sums: dict[str, Tensor] = {}
+    total = torch.zeros(padded.shape)
+    batches = [places[i : i + batch_size] for i in range(0, len(places), batch_size)]
+    for batch in track(batches, "predicting", disable=not progress):
+        x = torch.stack([padded[place].reshape(1, *size) for place in batch])
+        for name, values in _predicted(method, x).items():
+            into = sums.setdefault(name, torch.zeros(padded.shape))
+            for place, value in zip(batch, values, strict=True):
+                into[place] += (weight * value[0]).view_as(into[place])
+        for place in batch:
+            total[place] += weight.view_as(total[place])
+    inside = tuple(slice(length) for length in images.shape)
+    blended = {name: (into / total)[inside] for name, into in sums.items()}
+    if volume.unit == "hu":
+        blended = {name: values * (high - low) for name, values in blended.items()}
+        blended["point"] += low
+    return Prediction(**blended)
+
+
+def _check(size: tuple[int, ...], batch_size: int, overlap: float) -> None:
+    if len(size) not in (2, 3) or min(size) < 1:
+        raise ValueError(f"patch must be (rows, columns) or (slices, rows, columns), got {size}")
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if not 0 <= overlap < 1:
+        raise ValueError(f"overlap must lie in [0, 1), got {overlap}")
+
+
+def _padded(images: Tensor, size: tuple[int, ...]) -> Tensor:
+    """Return images with air behind them, if a patch is larger than they are."""
+    more = [max(0, wanted - length) for wanted, length in zip(size, images.shape, strict=True)]
+    return torch.nn.functional.pad(images, (0, more[2], 0, more[1], 0, more[0]))
+
+
+def _places(shape: tuple[int, ...], size: tuple[int, ...], overlap: float) -> Iterator[Place]:
+    """Yield where the patches lie; the last along an axis ends where the axis does."""
+    whole = (*[1] * (len(shape) - len(size)), *size)
+    starts = []
+    for length, part in zip(shape, whole, strict=True):
+        step = max(1, math.floor(part * (1 - overlap)))
+        starts.append([*range(0, length - part, step), length - part])
+    for corner in product(*starts):
+        yield tuple(slice(start, start + part) for start, part in zip(corner, whole, strict=True))
+
+
+def _weight(size: tuple[int, ...]) -> Tensor:
+    """Return weights that fall from the middle of a patch to its edges, and are positive."""
+    weight = torch.ones(())
+    for length in size:
+        i = torch.arange(length)
+        weight = weight[..., None] * (torch.minimum(i, length - 1 - i) + 1.0) / length
+    return weight
+
+
+def _predicted(method: Method, x: Tensor) -> dict[str, Tensor]:
+    device = getattr(method, "device", None)
+    with torch.no_grad():
+        prediction = method.predict(x if device is None else x.to(device))
+    if not isinstance(prediction, Prediction):
+        raise TypeError(f"the method must predict one image, got a {type(prediction).__name__}")
+    if prediction.point.shape != x.shape:
+        raise ValueError(
+            f"the prediction must have shape {tuple(x.shape)}, like x, got {tuple(prediction.point.shape)}"
+        )
+    names = ("point", "below", "above", "score", "deviation")
+    parts = {name: getattr(prediction, name) for name in names}
+    return {name: part.to("cpu", torch.float32) for name, part in parts.items() if part is not None}
+
+
+# --- writing ---
+
+
+def write_volume(
+    folder: str | Path,
+    prediction: Prediction,
+    volume: Volume,
+    *,
+    form: Literal["nifti", "dicom"] = "nifti",
+    overwrite: bool = False,
+) -> dict[str, Path]:
+    """Write lower, point, upper, score and direction so that they lie on the volume, and return where they are.
+
+    As NIfTI, ``lower.nii.gz`` and so on, in float32, on the grid of the volume's file. As DICOM, a folder
+    and a new series for each, in whole numbers: of bounds that are rounded outwards, so that they still
+    contain what they did. DICOM files name the patient as the files of the volume do.
+
+    Args:
+        folder: Appears once all is written.
+        prediction: ``(slices, rows, columns)``, what :func:`predict_volume` returns.
+        volume: What it was predicted from.
+        form: ``"nifti"`` or ``"dicom"``.
+        overwrite: Whether to replace a folder that this function wrote before.
+    """
+    if form not in ("nifti", "dicom"):
+        raise ValueError(f"form must be 'nifti' or 'dicom', got {form!r}")
+    arrays = _arrays(prediction, volume)
+    names = {name: f"{name}.nii.gz" if form == "nifti" else name for name in QUANTITIES}
+    folder = Path(folder).resolve()
+    _check_replaceable(folder, overwrite)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    token = secrets.token_hex(8)
+    temporary, old = (folder.with_name(f".{folder.name}.{token}.{end}") for end in ("tmp", "old"))
+    try:
+        temporary.mkdir()
+        if form == "nifti":
+            for name, array in arrays.items():
+                nifti.write(temporary / names[name], array, volume)
+        else:
+            write_series(temporary, _stored(arrays, volume), volume)
+        _replace(folder, temporary, old)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return {name: folder / file for name, file in names.items()}
+
+
+def _replace(folder: Path, temporary: Path, old: Path) -> None:
+    """Put the temporary folder in its place; what was there is lost only then."""
+    if folder.exists():
+        folder.rename(old)
+    try:
+        temporary.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _arrays(prediction: Prediction, volume: Volume) -> dict[str, NDArray[np.float32]]:
+    shape = tuple(prediction.point.shape)
+    if shape != volume.images.shape:
+        raise ValueError(f"the prediction must have shape {volume.images.shape}, like the volume, got {shape}")
+    arrays = {name: prediction[name].detach().cpu().float().numpy() for name in QUANTITIES}
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"the {name} must be finite to be written")
+    return arrays
+
+
+def _check_replaceable(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that is there, unless it is ours and to be replaced."""
+    if not folder.exists():
+        return
+    if not overwrite:
+        raise FileExistsError(f"{folder} is there already: take another, or overwrite=True")
+    ours = {form for name in QUANTITIES for form in (name, f"{name}.nii.gz")}
+    if not folder.is_dir() or not {path.name for path in folder.iterdir()} <= ours:
+        raise FileExistsError(f"{folder} holds more than a prediction, and is not replaced; take another")
+
+
+def _stored(arrays: dict[str, NDArray[np.float32]], volume: Volume) -> dict[str, Stored]:
+    """Return whole numbers: bounds rounded outwards on one scale, so that lower <= point <= upper."""
+    unit: Literal["HU", "US"] = "HU" if volume.unit == "hu" else "US"
+    least, most = float(arrays["lower"].min()), float(arrays["upper"].max())
+    middle = math.floor((least + most) / 2)
+    slope = _slope((most - least) / 2 + 1)
+    rounding = {"lower": np.floor, "point": np.rint, "upper": np.ceil}
+    stored = {
+        name: Stored(
+            _whole(turn((arrays[name].astype(np.float64) - middle) / slope)), slope, middle, unit, f"INN {name}"
+        )
+        for name, turn in rounding.items()
+    }
+    slope = _slope(float(arrays["score"].max()))
+    stored["score"] = Stored(_whole(np.ceil(arrays["score"].astype(np.float64) / slope)), slope, 0, unit, "INN score")
+    stored["direction"] = Stored(_whole(arrays["direction"]), 1.0, 0, "US", "INN direction")
+    return stored
+
+
+def _slope(largest: float) -> float:
+    """Return the least power of two, within reason, at which a value fits into 16 bits."""
+    return 2.0 ** max(-14, math.ceil(math.log2(max(largest, 1e-9) / 32000)))
+
+
+def _whole(numbers: NDArray[np.floating]) -> NDArray[np.int16]:
+    return numbers.astype(np.int16)
