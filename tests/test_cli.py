@@ -92,5 +92,5 @@ def test_a_folder_without_runs_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_an_unknown_scale_is_refused_with_those_that_exist(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'paper', 'quick', got 'huge'"):
+    with pytest.raises(ValueError, match="'paper', 'longer', 'quick', got 'huge'"):
         reproduce.reproduce_deconvolution(tmp_path, scale="huge")
