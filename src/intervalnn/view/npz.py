@@ -1,0 +1,116 @@
+"""Npz: a prediction and what belongs to it as one file that plain numpy reads."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from intervalnn.container import replacing
+from intervalnn.prediction import Prediction
+from intervalnn.view.record import Array, Record, assemble
+
+__all__ = ["load_npz", "save_npz"]
+
+ARRAYS = ("point", "below", "above", "lower", "upper", "score", "direction", "target", "input", "deviation")
+
+
+def save_npz(
+    path: str | Path,
+    prediction: Prediction,
+    *,
+    target: Tensor | None = None,
+    input: Tensor | None = None,
+    unit: str = "",
+    spacing: Sequence[float] | None = None,
+    dims: int | None = None,
+) -> Path:
+    """Write a prediction as one npz file, whole or not at all, and return its path.
+
+    The point and the gaps are stored as they are, so that small widths keep their digits; a score that is
+    the width is left out. Nothing is pickled.
+
+    Args:
+        path: Where to; ``.npz`` is put at the end if it is not there, missing folders are made.
+        prediction: Of shape ``(batch, *signal)``.
+        target: The truth, of the same shape.
+        input: What the network was given, of any shape.
+        unit: Of the point, such as ``"HU"``.
+        spacing: Between slices (if there), rows and columns, in mm.
+        dims: 2 for images, 1 for signals; by default told by the shape (see :func:`load_npz`).
+    """
+    path = Path(path)
+    path = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
+    parts = {"point": prediction.point, "below": prediction.below, "above": prediction.above}
+    score = None if torch.equal(prediction.score, prediction.width) else prediction.score
+    extra = {"score": score, "deviation": prediction.deviation, "target": target, "input": input}
+    arrays: dict[str, Any] = {name: _array(part) for name, part in (parts | extra).items() if part is not None}
+    arrays |= {"unit": np.array(unit)} if unit else {}
+    arrays |= {"spacing": np.array(spacing, dtype=np.float64)} if spacing is not None else {}
+    arrays |= {"dims": np.array(dims)} if dims is not None else {}
+    _record(arrays, str(path))  # so that no file is written that could not be read
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)
+    return path
+
+
+def load_npz(path: str | Path, *, unit: str | None = None, dims: int | None = None) -> Record:
+    """Return the prediction in an npz file; nothing in it is unpickled.
+
+    The file must have ``point``, and ``below`` and ``above`` or ``lower`` and ``upper``. It may have ``score``,
+    ``direction``, ``target``, ``input``, ``unit``, ``spacing`` and ``dims``. Without ``dims``, arrays of one or
+    two axes or of shape ``(batch, 1, length)`` are signals, all others are images.
+
+    Args:
+        path: The file.
+        unit: What to take instead of the unit in the file.
+        dims: What to take instead of the dims in the file.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files if name in (*ARRAYS, "unit", "spacing", "dims")}
+            names = ", ".join(file.files)
+    except (ValueError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path} is no npz file of plain numbers, or a part of one only ({error})") from error
+    if "point" not in arrays:
+        raise ValueError(f"{path} must have an array named point, with its bounds; it has {names or 'nothing'}")
+    if dims is not None:
+        arrays["dims"] = np.array(dims)
+    record = _record(arrays, str(path))
+    return record if unit is None else replace(record, unit=unit)
+
+
+def _record(arrays: dict[str, Any], where: str) -> Record:
+    numbers = {name: _real(name, arrays[name], where) for name in ARRAYS if name in arrays}
+    point = numbers["point"]
+    few = point.ndim <= 2 or (point.ndim == 3 and point.shape[1] == 1)
+    dims = int(arrays.get("dims", 1 if few else 2))
+    spacing = None
+    if "spacing" in arrays:
+        if np.ndim(arrays["spacing"]) != 1:
+            raise ValueError(f"the spacing of {where} must be a list of numbers, got shape {arrays['spacing'].shape}")
+        spacing = tuple(float(s) for s in arrays["spacing"])[-dims:]
+    return assemble(numbers, where, unit=str(arrays.get("unit", "")), spacing=spacing, dims=dims)
+
+
+def _real(name: str, array: Any, where: str) -> Array:
+    """Return real numbers of at least single precision."""
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} of {where} must hold real numbers, got {array.dtype}; store a part or the magnitude")
+    wide: Array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)
+    return wide
+
+
+def _array(tensor: Tensor) -> Any:
+    tensor = tensor.detach().cpu()
+    return (tensor if tensor.dtype == torch.float64 or tensor.is_complex() else tensor.float()).numpy()
