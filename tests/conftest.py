@@ -1,3 +1,33 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 import torch
 
 torch.set_num_threads(1)
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A browser that is installed on this machine; nothing is downloaded."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("browser tests need chromium, and there is none on the path")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield browser
+        browser.close()

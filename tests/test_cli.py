@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 from torch import nn
 
 from intervalnn import demo
-from intervalnn.cli import main
 from intervalnn.experiments import deconvolution, fig_schematic, reproduce, scales
 from intervalnn.methods import ConstantWidth, MCDropout
 from intervalnn.results import Run
@@ -30,13 +28,6 @@ TINY = replace(
     sweep=(0.05,),
     examples=1,
 )
-
-
-def test_help_names_the_commands() -> None:
-    shown = CliRunner().invoke(main, ["--help"])
-
-    assert shown.exit_code == 0
-    assert "demo" in shown.output and "reproduce" in shown.output
 
 
 def test_the_demo_shows_every_method_and_draws_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,12 +74,6 @@ def test_runs_of_another_scale_are_not_mixed(tmp_path: Path, monkeypatch: pytest
 
     with pytest.raises(ValueError, match="made at another scale"):
         deconvolution.run(deconvolution.Setting(replace(TINY, passes=5), 0.0, 0), tmp_path, lambda _: None)
-
-
-def test_a_folder_without_runs_is_refused_by_name(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(main, ["reproduce", "deconv", "--out", str(tmp_path), "--draw-only"])
-
-    assert shown.exit_code == 1 and "no runs in" in shown.output
 
 
 def test_an_unknown_scale_is_refused_with_those_that_exist(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from intervalnn.experiments.deconvolution import COVERAGE
+from intervalnn.experiments.comparison import COVERAGE
 from intervalnn.experiments.reproduce import reproduce_deconvolution
 from intervalnn.experiments.tab_deconvolution import results
 from intervalnn.report.signals import story

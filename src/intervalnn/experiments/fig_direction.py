@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intervalnn.experiments.deconvolution import WITH_DIRECTION
+from intervalnn.experiments.comparison import WITH_DIRECTION
 from intervalnn.report.curves import direction, markov
 from intervalnn.report.style import save
 from intervalnn.results import Run

@@ -1,4 +1,4 @@
-"""Run time (Sec. 4): what a prediction and a training step cost, in multiples of the plain network's.
+"""Run time (Sec. 4): what a prediction and a training epoch cost, in multiples of the plain network's.
 
 Measured by itself, with nothing else on the machine, on networks that were hardly trained: neither cost depends on
 what the weights are.
@@ -8,62 +8,83 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
-from intervalnn import losses
 from intervalnn.cost import seconds, versions
-from intervalnn.experiments.deconvolution import Setting, methods_of
-from intervalnn.experiments.scales import DeconvolutionScale
-from intervalnn.models import DeconvNet
-from intervalnn.training import fit
+from intervalnn.experiments.comparison import Make, Progress
 
-__all__ = ["run"]
+__all__ = ["run", "table"]
 
 REPEATS = 9
+UNTRAINED = ("MC dropout", "constant width")
 
 
-def run(scale: DeconvolutionScale, device: str, folder: Path, say: Callable[[str], None]) -> Path:
-    """Measure every method, and write one file."""
-    path = folder / "run-time.json"
+def run(
+    path: Path,
+    x: Tensor,
+    plain: Callable[[int], nn.Module],
+    methods: Callable[[nn.Module, int], Iterator[tuple[str, Make]]],
+    *,
+    more: int,
+    say: Progress,
+) -> Path:
+    """Measure every method, and write one file.
+
+    Args:
+        path: The file; where it is there, nothing is measured.
+        x: One batch.
+        plain: Returns the plain network, trained for so many epochs.
+        methods: Yields names, and how each is made and fitted for so many epochs.
+        more: How many epochs the longer of two fits has more; what they differ by is their cost.
+        say: Is told what is going on.
+    """
     if path.exists():
         return path
-    kind = torch.device(device).type
-    setting = Setting(scale, scale.noises[-1], 0, device)
-    train, _, test = setting.loaders()
-    x = next(iter(test))[0]
-    more = max(2, scale.epochs // 12)  # what two fits differ by is the cost of the epochs that one has more
+    kind = x.device.type
 
     def cost(make: Callable[[int], Any], predict: Callable[[Any], Any]) -> dict[str, float]:
-        """Return the seconds of a prediction of one batch, and of a training epoch, by the median of some."""
-        made: list[Any] = []
-        make(1)  # warms up
-        short, long = (seconds(lambda epochs=epochs: made.append(make(epochs)), kind) for epochs in (1, 1 + more))  # type: ignore[misc]
+        """Return the seconds of a prediction of one batch, by the median of some, and of a training epoch."""
+        method = make(1)  # warms up
+        short, long = (seconds(lambda epochs=epochs: make(epochs), kind) for epochs in (1, 1 + more))  # type: ignore[misc]
         with torch.no_grad():
-            predict(made[0])
-            took = [seconds(lambda: predict(made[0]), kind) for _ in range(REPEATS)]
+            predict(method)
+            took = [seconds(lambda: predict(method), kind) for _ in range(REPEATS)]
         return {"predict": statistics.median(took), "epoch": (long - short) / more}
 
-    def plain(epochs: int) -> DeconvNet:
-        model = DeconvNet(scale.channels).to(device)
-        fit(model, train, loss=losses.mse, epochs=epochs, lr=scale.lr, progress=False)
-        return model.eval()
-
     say("run time: the plain network")
-    model = plain(1)
     found = {"plain": cost(plain, lambda model: model(x))}
-    for name, _ in methods_of(model, train, scale, 0):
+    model = plain(1)
+    for name, _ in methods(model, 1):
         say(f"run time: {name}")
 
         def make(epochs: int, name: str = name) -> Any:
-            return dict(methods_of(model, train, replace(scale, epochs=epochs, fit_epochs=epochs), 0))[name]()
+            return dict(methods(model, epochs))[name]()
 
         found[name] = cost(make, lambda method: method.predict(x))
-    about = {"batch": len(x), "scale": scale.name, "versions": versions(kind), "seconds": found}
+    about = {"batch": len(x), "versions": versions(kind), "seconds": found}
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".part")
     temporary.write_text(json.dumps(about, indent=1))
     return temporary.replace(path)
+
+
+def table(path: Path, samples: str) -> str:
+    """Return what the file says as Markdown."""
+    found = json.loads(path.read_text())
+    plain = found["seconds"].pop("plain")
+    lines = [
+        f"\n## Run time\n\nA prediction of {found['batch']} {samples} in multiples of K, the plain forward pass "
+        f"({plain['predict'] * 1e3:.2g} ms), and a training epoch in multiples of one of the plain network "
+        f"({plain['epoch']:.2g} s), on {found['versions']['device']}, uncompiled, with nothing beside:\n",
+        "| method | prediction, x K | training epoch, x plain |",
+        "| --- | --- | --- |",
+    ]
+    for name, took in found["seconds"].items():
+        trained = f"{took['epoch'] / plain['epoch']:.1f}" if name not in UNTRAINED else "none"
+        lines.append(f"| {name} | {took['predict'] / plain['predict']:.1f} | {trained} |")
+    return "\n".join(lines)

@@ -10,6 +10,7 @@ from intervalnn.metrics.density import crps, nll
 from intervalnn.metrics.direction import DirectionCurve, Directions, direction_accuracy, direction_curve
 from intervalnn.metrics.errors import mae, mse, psnr, ssim
 from intervalnn.metrics.intervals import coverage, mean_width, median_width, pinball, winkler
+from intervalnn.metrics.localisation import auroc, average_precision
 from intervalnn.metrics.markov import MarkovBound
 from intervalnn.metrics.paper import paper_coverage, paper_pwcc
 from intervalnn.metrics.reliability import (
@@ -53,7 +54,9 @@ __all__ = [
     "Tally",
     "WidthQuantile",
     "WidthStrata",
+    "auroc",
     "ause",
+    "average_precision",
     "calibration_curve",
     "coverage",
     "crps",

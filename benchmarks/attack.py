@@ -1,0 +1,211 @@
+"""Search for outputs outside the bounds, and for how close to the bounds an attack comes.
+
+    python benchmarks/attack.py --minutes 30
+
+Each trial draws a network (``architectures.py``), gaps and inputs, and moves the weights inside their intervals
+towards a bound of one output component: sign steps along the gradient, from several starts. Every output on the way
+is checked in all its components. The reach is how much of the gap the attack used, at most 1 if the bounds are sound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from architectures import architecture
+from torch.func import functional_call
+
+import intervalnn as inn
+from intervalnn.cost import versions
+
+RESULTS = Path(__file__).parent / "results"
+STEPS = 12
+STARTS = 2
+TARGETS = 3  # components attacked per network and gaps
+ROUNDING = {torch.float64: 1e-9, torch.float32: 2e-4}  # relative to the largest output
+
+
+def trial(seed: int, device: str) -> Iterator[dict[str, Any]]:
+    """Yield what was found for each of three sizes of gaps around one network."""
+    depth = (1, 1, 2, 3, 4, 6, 8)[seed % 7]
+    made = architecture(seed, depth)
+    dtype = torch.float32 if seed % 5 == 4 else torch.float64
+    model, x = made.model.to(device, dtype), made.x.to(device, dtype)
+    net = inn.IntervalNetwork(model, layers="all")
+    net(x)
+    generator = torch.Generator(device).manual_seed(seed)
+    for rel in (1e-3, 1e-2, 1e-1):
+        _random_gaps(net, rel, generator)
+        with torch.no_grad():
+            bounds = net(x)
+        weights = {name: interval.detach() for name, interval in net.weight_intervals().items()}
+        yield _attacked(model, x, bounds, weights, generator) | {
+            "seed": seed,
+            "depth": depth,
+            "layers": made.layers,
+            "rel": rel,
+        }
+
+
+def _random_gaps(net: inn.IntervalNetwork, rel: float, generator: torch.Generator) -> None:
+    """Give every parameter gaps: asymmetric, about ``rel`` times its size, one in five zero."""
+    for name in net.names:
+        point = net.weight_intervals()[name].point
+
+        def drawn(point: torch.Tensor = point) -> torch.Tensor:
+            size = rel * (point.abs() + point.abs().mean())
+            share, kept = (
+                torch.rand(point.shape, generator=generator, device=point.device, dtype=point.dtype) for _ in range(2)
+            )
+            return size * share * (kept > 0.2)
+
+        net.set_gaps(name, drawn(), drawn())
+
+
+def _attacked(
+    model: torch.nn.Module,
+    x: torch.Tensor,
+    bounds: inn.Interval,
+    weights: dict[str, inn.Interval],
+    generator: torch.Generator,
+) -> dict[str, Any]:
+    finite = bounds.width.isfinite()
+    rounding = ROUNDING[x.dtype] * float(bounds.point.abs().max())
+    outside, outputs, reached = 0, 0, []
+    for _ in range(TARGETS):
+        component = int(torch.randint(bounds.point.numel(), (), generator=generator, device=x.device))
+        for sign in (1.0, -1.0):
+            gap = (bounds.above if sign > 0 else bounds.below).flatten()[component]
+            best = -math.inf
+            for start in range(STARTS):
+                for output in _steps(model, x, weights, component, sign, generator, random=start > 0):
+                    outside += int((~bounds.contains(output, atol=rounding)).sum())
+                    outputs += 1
+                    moved = sign * (output - bounds.point).flatten()[component]
+                    best = max(best, float(moved))
+            if bool(finite.flatten()[component]) and float(gap) > 10 * rounding:
+                reached.append(best / float(gap))
+    return {"outside": outside, "outputs": outputs, "reach": reached, "infinite": int((~finite).sum())}
+
+
+def _steps(
+    model: torch.nn.Module,
+    x: torch.Tensor,
+    weights: dict[str, inn.Interval],
+    component: int,
+    sign: float,
+    generator: torch.Generator,
+    *,
+    random: bool,
+) -> Iterator[torch.Tensor]:
+    """Yield outputs of weights that move towards a bound, never leaving their intervals."""
+    share = {
+        name: torch.rand(w.point.shape, generator=generator, device=x.device, dtype=x.dtype)
+        if random
+        else torch.where(w.width > 0, w.below / w.width.clamp(min=1e-300 if x.dtype == torch.float64 else 1e-30), 0.5)
+        for name, w in weights.items()
+    }
+    for step in range(STEPS):
+        now = {}
+        for name, w in weights.items():
+            value = torch.lerp(w.lower, w.upper, share[name])
+            now[name] = torch.minimum(torch.maximum(value, w.lower), w.upper).requires_grad_()
+        output = functional_call(model, now, (x,))
+        yield output.detach()
+        (sign * output.flatten()[component]).backward()
+        rate = 1.0 if step < 2 else 0.5 ** (step - 1)  # first to a corner, then finer
+        for name, w in now.items():
+            if w.grad is not None:
+                share[name] = (share[name] + rate * w.grad.sign()).clamp(0, 1)
+
+
+def _summary(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how close the attack came, by depth, by size of the gaps, and by kind of layer where it stands alone."""
+
+    def spread(groups: dict[Any, list[float]]) -> dict[str, Any]:
+        return {
+            str(key): {
+                "median": statistics.median(values),
+                "most": max(values),
+                "components": len(values),
+            }
+            for key, values in sorted(groups.items(), key=lambda item: str(item[0]))
+        }
+
+    depth: dict[Any, list[float]] = defaultdict(list)
+    size: dict[Any, list[float]] = defaultdict(list)
+    layer: dict[Any, list[float]] = defaultdict(list)
+    for one in found:
+        depth[one["depth"]] += one["reach"]
+        size[one["rel"]] += one["reach"]
+        if one["depth"] == 1:
+            layer[one["layers"][0]] += one["reach"]
+    return {
+        "by depth": spread({k: v for k, v in depth.items() if v}),
+        "by size of the gaps": spread({k: v for k, v in size.items() if v}),
+        "by layer, alone between two weight layers": spread({k: v for k, v in layer.items() if v}),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=0, help="the first; trial after trial counts up from it")
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args()
+    out = options.out or RESULTS / f"attack-{options.device}.json"
+    start, seed = time.monotonic(), options.seed
+    found: list[dict[str, Any]] = []
+    violations: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
+    said = start
+    while time.monotonic() - start < 60 * options.minutes:
+        try:
+            for one in trial(seed, options.device):
+                found.append(one)
+                if one["outside"]:
+                    violations.append(one)
+                    print(f"VIOLATION {one}", flush=True)
+        except Exception as error:
+            failures.append({"seed": seed, "error": f"{type(error).__name__}: {error}"[:300]})
+            traceback.print_exc(limit=-2)
+        seed += 1
+        if time.monotonic() - said > 60:
+            said = time.monotonic()
+            print(
+                f"{(said - start) / 60:.0f} min: {seed - options.seed} networks, {len(violations)} violations",
+                flush=True,
+            )
+    record = {
+        "command": "python " + " ".join(sys.argv),
+        "minutes": (time.monotonic() - start) / 60,
+        "versions": versions(torch.device(options.device).type),
+        "networks": seed - options.seed,
+        "trials": len(found),
+        "outputs": sum(one["outputs"] for one in found),
+        "violations": violations,
+        "failures": failures,
+        "infinite bounds": sum(bool(one["infinite"]) for one in found),
+        "reach": _summary(found),
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = out.with_suffix(".part")
+    temporary.write_text(json.dumps(record, indent=1) + "\n")
+    temporary.replace(out)
+    print(f"{len(found)} trials, {record['outputs']} outputs, {len(violations)} violations: {out}")
+    sys.exit(bool(violations))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""``inn fit``: a trained model gets bounds."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.flags import model_flags
+from intervalnn.cli.screen import Screen, Stopped
+from intervalnn.config import Config, settings
+
+if TYPE_CHECKING:
+    from intervalnn.history import History
+    from intervalnn.network import IntervalNetwork
+
+__all__ = ["fit"]
+
+
+@command(
+    "model",
+    "network",
+    "fit",
+    "",
+    example="inn fit --model mymodels:unet --weights unet.safetensors --layers 4 \\\n"
+    "    --data data/train --out net.safetensors",
+)
+def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
+    """Give a trained model bounds, fitted to data.
+
+    The gaps around its weights are trained; the model itself stays as it is. Stopped by Ctrl-C, the same command
+    goes on where it was.
+
+    DATA is a folder with x.npy and y.npy, samples along the first axis, where y is what the model is to make of x; or
+    with npz files that have x and y; or with folders x and y of npy files, one sample in each. Or it is a function,
+    package.module:loader, that returns a DataLoader or yields batches (x, y).
+    """
+    import torch.distributed as dist
+
+    from intervalnn.cli.loaders import loader_of
+    from intervalnn.cli.models import device_of, make_model, new_network
+
+    chosen = config.fit
+    assert chosen.out is not None and chosen.data is not None
+    out = refuse_existing(chosen.out, overwrite)
+    device = device_of(config.device)
+    model = make_model(config.model, device)
+    net = new_network(model, config.network)
+    train = loader_of(
+        chosen.data, chosen.data_options, model, batch_size=config.batch_size, shuffle=True, device=device
+    )
+    val = None
+    if chosen.val is not None:
+        val = loader_of(chosen.val, chosen.val_options, model, batch_size=config.batch_size, device=device)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    screen.say(f"{config.model.factory}: {parameters:,} parameters, on {device}")
+    start = time.perf_counter()
+    checkpoint = chosen.checkpoint or out.with_name(f"{out.name}.checkpoint")
+    history = _fitted(screen, net, train, val, config, checkpoint)
+    net.training_settings = history.settings
+    if screen.leads:
+        net.save(out, include_model=chosen.include_model)
+        checkpoint.unlink(missing_ok=True)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    found = _summary(net, history)
+    screen.say(
+        f"Fitted the gaps of {len(net.names)} parameters in {found['epochs']} epochs, "
+        f"{time.perf_counter() - start:.0f} s: coverage {found['coverage']:.3f}, mean width {found['width']:.3g} "
+        f"on the data that it was fitted to."
+    )
+    screen.say(f"Wrote {out}")
+    screen.hint("calibrate", "--net", out, *model_flags(config.model), "--data", "HELD_OUT", "--out", "CALIBRATED")
+    return {"out": out, **found}
+
+
+def _summary(net: IntervalNetwork, history: History) -> dict[str, Any]:
+    best = history.epochs[history.best]
+    return {
+        "parameters": net.names,
+        "settings": history.settings,
+        "epochs": len(history.epochs),
+        "best": history.best + 1,
+        "loss": best.loss,
+        "coverage": best.coverage,
+        "width": best.width,
+        "validation": best.validation,
+    }
+
+
+def _fitted(screen: Screen, net: IntervalNetwork, train: Any, val: Any, config: Config, checkpoint: Path) -> History:
+    """Fit, or go on with it; say how to go on where it ends too early."""
+    from intervalnn.training import fit as run
+
+    chosen = config.fit
+    if checkpoint.exists():
+        screen.say(f"Going on from {checkpoint}")
+    options = settings(chosen, "coverage", "beta", "recipe", "epochs", "lr", "balance", "patience", "recompute", "seed")
+    try:
+        return run(net, train, validation=val, checkpoint=checkpoint, progress=screen.progress, **options)
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            raise Stopped(f"{checkpoint} holds all epochs so far: the same command goes on from there") from None
+        raise Stopped("before the end of the first epoch: the same command starts anew") from None
+    except RuntimeError as error:
+        if "loading state_dict" not in str(error):
+            raise
+        raise ValueError(
+            f"{checkpoint} belongs to a network with other layers or another kind of gaps; "
+            "go on with the same options, or remove it to start anew"
+        ) from error

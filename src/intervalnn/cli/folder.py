@@ -1,0 +1,49 @@
+"""Folder: many files that appear together, and of which those that are done survive a stop."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Folder"]
+
+RECORD = "prediction.json"  # what made the files, and the sign that the folder is ours
+
+
+class Folder:
+    """A folder to write to. Until it is finished it is called ``NAME.part``.
+
+    What lies there from a run that was stopped is kept if the same made it, else dropped.
+
+    Args:
+        path: Where it appears in the end.
+        record: What makes its files, as plain values; it is written along.
+    """
+
+    def __init__(self, path: Path, record: Mapping[str, Any]) -> None:
+        self.path = path.resolve()
+        self.part = self.path.with_name(f"{self.path.name}.part")
+        text = json.dumps(record, indent=1, default=str)
+        for each in (self.path, self.part):
+            if each.exists() and not (each / RECORD).is_file():
+                raise FileExistsError(f"{each} holds more than predictions, and is not replaced; choose another name")
+        if self.part.exists() and (self.part / RECORD).read_text(encoding="utf-8") != text:
+            shutil.rmtree(self.part)
+        self.part.mkdir(parents=True, exist_ok=True)
+        (self.part / RECORD).write_text(text, encoding="utf-8")
+
+    def has(self, name: str) -> bool:
+        """Say whether a file, or a folder, was written before the run was stopped."""
+        return (self.part / name).exists()
+
+    def finish(self) -> None:
+        """Let it appear under its name; one that was there before is lost only then."""
+        old = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.old")
+        if self.path.exists():
+            self.path.rename(old)
+        self.part.rename(self.path)
+        shutil.rmtree(old, ignore_errors=True)

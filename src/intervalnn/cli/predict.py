@@ -1,0 +1,92 @@
+"""``inn predict``: predictions with bounds, of arrays and of volumes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.screen import Screen, Stopped
+from intervalnn.config import Config
+
+if TYPE_CHECKING:
+    from intervalnn.cli.jobs import Job
+
+__all__ = ["predict"]
+
+
+@command(
+    "model",
+    "predict",
+    "",
+    example="inn predict --net calibrated.safetensors \\\n"
+    "    --model mymodels:unet --weights unet.safetensors \\\n"
+    "    --input x.npy --out prediction.npz",
+)
+def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
+    """Predict with bounds, uncertainty score and direction.
+
+    A file of arrays gives an npz file, a volume a folder of NIfTI files or DICOM series, and a folder of several
+    a folder with one of these for each. Stopped by Ctrl-C, the same command goes on where it was.
+    """
+    from intervalnn.cli.inputs import is_arrays
+    from intervalnn.cli.jobs import array_jobs, volume_jobs
+    from intervalnn.cli.models import device_of, load_network
+
+    chosen = config.predict
+    assert chosen.net is not None and chosen.input is not None and chosen.out is not None
+    arrays = is_arrays(chosen.input)
+    if arrays and chosen.format not in (None, "npz"):
+        raise click.UsageError(f"--format {chosen.format} is for volumes, and {chosen.input} holds arrays.")
+    if len(chosen.window) != 2:
+        raise click.UsageError(f"--window wants two numbers, LOW,HIGH, got {len(chosen.window)}.")
+    refuse_existing(chosen.out, overwrite)
+    net = load_network(chosen.net, config.model, device_of(config.device))
+    size = config.batch_size
+    jobs = array_jobs(net, chosen.input, size) if arrays else volume_jobs(net, chosen, size)
+    first = list(islice(jobs, 2))
+    if len(first) == 1 and not (arrays and chosen.input.is_dir()):
+        written = [_single(screen, first[0], chosen.out)]
+    else:
+        written = _several(screen, chain(first, jobs), config)
+    promise = getattr(net.calibration, "promise", None)
+    screen.say(promise or "The network is not calibrated, so nothing is promised on new data: see inn calibrate.")
+    screen.say(f"Wrote {chosen.out}")
+    screen.hint("view", chosen.out)
+    return {"out": chosen.out, "written": written, "promise": promise}
+
+
+def _single(screen: Screen, job: Job, out: Path) -> Path:
+    if job.suffix and out.suffix != job.suffix:
+        raise click.UsageError(f"--out must end in {job.suffix} for this input, got {out}.")
+    job.write(out, screen.progress)
+    return out
+
+
+def _several(screen: Screen, jobs: Iterator[Job], config: Config) -> list[Path]:
+    """Do job after job; what is done before a stop is not done again."""
+    from intervalnn.cli.folder import Folder
+
+    chosen = config.predict
+    assert chosen.net is not None and chosen.out is not None
+    with chosen.net.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    record = {name: value for name, value in asdict(chosen).items() if name != "out"} | {"sha256": sha256}
+    folder = Folder(chosen.out, record)
+    written = []
+    try:
+        for job in screen.track(jobs, "predicting"):
+            name = f"{job.name}{job.suffix}"
+            if not folder.has(name):
+                job.write(folder.part / name, False)
+            written.append(chosen.out / name)
+    except KeyboardInterrupt:
+        raise Stopped(f"{folder.part} holds what is done: the same command goes on from there") from None
+    folder.finish()
+    return written

@@ -1,0 +1,106 @@
+"""``inn reproduce``: the tables and figures of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+__all__ = ["reproduce"]
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.group()
+def reproduce() -> None:
+    """Make the tables and figures of the paper."""
+
+
+def _shared(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that all experiments have."""
+    for option in (
+        click.option("--draw-only", is_flag=True, help="Draw figures and tables from the runs that are there."),
+        click.option(
+            "--out", type=FOLDER, default=None, help="Folder to write to; by default results/EXPERIMENT/SCALE."
+        ),
+        click.option("--device", default="cpu", show_default=True, help="Where to train, such as cuda."),
+        click.option("--seed", "seeds", type=int, multiple=True, help="Which runs; may be given several times."),
+    ):
+        command = option(command)
+    return command
+
+
+def _run(make: Callable[[Callable[[str], None]], list[Path]]) -> None:
+    """Make or draw an experiment, and say where to look."""
+    from rich.console import Console
+
+    console = Console()
+    try:
+        with console.status("starting") as status:
+            written = make(status.update)
+    except (FileNotFoundError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    console.print(f"Wrote {len(written)} files; look at [bold]{written[0]}[/] first.")
+
+
+@reproduce.command()
+@click.option("--scale", type=click.Choice(["quick", "paper", "longer"]), default="quick", show_default=True)
+@_shared
+def deconv(scale: str, seeds: tuple[int, ...], device: str, out: Path | None, draw_only: bool) -> None:
+    """The 1D deconvolution: every method, figure and number. A run that was stopped goes on."""
+    from intervalnn.experiments.reproduce import draw_deconvolution, reproduce_deconvolution
+
+    folder = out or Path("results/deconv") / scale
+    if draw_only:
+        _run(lambda say: draw_deconvolution(folder, say=say))
+    else:
+        _run(lambda say: reproduce_deconvolution(folder, scale=scale, seeds=seeds or None, device=device, say=say))
+
+
+def _images(task: str, about: str) -> None:
+    @reproduce.command(task, help=f"{about}: every method, figure and number. A run that was stopped goes on.")
+    @click.option("--scale", type=click.Choice(["quick", "medium", "paper"]), default="quick", show_default=True)
+    @click.option(
+        "--data",
+        "source",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Folder of CT data: DICOM, NIfTI, LoDoPaB-CT, arrays or images; by default made-up patients.",
+    )
+    @click.option("--values", help="What the numbers of arrays and images are, such as hu or hu+1024.")
+    @_shared
+    def command(
+        scale: str,
+        source: Path | None,
+        values: str | None,
+        seeds: tuple[int, ...],
+        device: str,
+        out: Path | None,
+        draw_only: bool,
+    ) -> None:
+        from intervalnn.experiments.reproduce import draw_images, reproduce_images
+
+        folder = out or Path("results") / task / scale
+        if draw_only:
+            _run(lambda say: draw_images(folder, say=say))
+        else:
+            _run(
+                lambda say: reproduce_images(
+                    folder,
+                    task=task,
+                    scale=scale,
+                    source=source,
+                    values=values,
+                    seeds=seeds or None,
+                    device=device,
+                    say=say,
+                )
+            )
+
+
+for _task, _about in {
+    "ct": "Limited-angle tomography",
+    "mri": "Undersampled MRI",
+    "denoising": "Gaussian denoising",
+}.items():
+    _images(_task, _about)

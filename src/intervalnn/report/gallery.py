@@ -1,0 +1,183 @@
+"""Gallery: the figures of a group, each with its caption, in the page and as files; and what is missing for others."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from intervalnn.container import replacing
+from intervalnn.report import figures, words
+from intervalnn.report.curves import direction, markov
+from intervalnn.report.groups import Group
+from intervalnn.report.samples import examples, pictures
+
+__all__ = ["Shown", "write_figures"]
+
+WIDE = 700  # pixels of a figure that has no room beside another
+
+# What a run may lack, and how to get it.
+CURVES = {
+    "calibration": "calibration curves",
+    "sparsification": "sparsification curves",
+    "direction": "curves of the direction (of methods whose gaps differ from side to side)",
+    "explanation": "which layers open the bounds (of interval networks)",
+}
+HOW_TO_RECORD = (
+    "Record them as the methods are measured, with curves_of from intervalnn.recording: evaluate(..., "
+    "settings={'curves': {name: curves_of(method, loader) for name, method in methods.items()}})."
+)
+NOT_CALIBRATED = (
+    "Methods at equal coverage: give evaluate samples to calibrate on, as held_out, and coverage, width and interval "
+    "score of the calibrated bounds stand beside the others."
+)
+NO_SAMPLES = (
+    "Best and worst samples: write them beside a run with save_examples(file of the run, methods, loader) from "
+    "intervalnn.recording."
+)
+
+
+class Shown(NamedTuple):
+    """A figure in the page.
+
+    Attributes:
+        address: The figure itself, as a data address.
+        heading: What it is of.
+        caption: How to read it.
+        width: Of the figure as drawn, in pixels.
+    """
+
+    address: str
+    heading: str
+    caption: str
+    width: int
+
+    @property
+    def wide(self) -> bool:
+        """Whether it takes the whole width of the page."""
+        return self.width > WIDE
+
+
+def write_figures(group: Group, folder: Path) -> tuple[list[Shown], list[str]]:
+    """Write the figures that the runs have data for; return them, and a sentence on what is missing."""
+    shown: list[Shown] = []
+    kinds: list[str] = []
+    for kind, drawn, heading, caption in _drawn(group):
+        kinds.append(kind)
+        again = kinds.count(kind)
+        name = f"{group.name}-{kind}" + (f"-{again}" if again > 1 else "")
+        svg = _save(drawn, folder / name)
+        address = "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+        shown.append(
+            Shown(address, heading, caption.replace(" %", "\N{NO-BREAK SPACE}%"), round(96 * drawn.get_figwidth()))
+        )
+    return shown, _missing(group, kinds)
+
+
+def _missing(group: Group, kinds: list[str]) -> list[str]:
+    curves = [text for kind, text in CURVES.items() if kind not in kinds]
+    said = [] if "coverage at equal coverage" in group.results.metrics else [NOT_CALIBRATED]
+    said += [f"{'; '.join(curves).capitalize()}. {HOW_TO_RECORD}"] if curves else []
+    return said + ([] if "samples" in kinds else [NO_SAMPLES])
+
+
+def _drawn(group: Group) -> Iterator[tuple[str, Any, str, str]]:
+    """Yield kind, figure, heading and caption."""
+    lines = figures.lines_of(group.results.methods)
+    if {"coverage", "coverage at equal coverage"} & set(group.results.metrics):
+        yield (
+            "coverage",
+            figures.coverage(group),
+            "Coverage",
+            "Dots are means over all samples and should lie on the dashed line. The lines hold the middle 90 % of the "
+            "samples: long ones mean that single samples are covered much better or worse than the mean.",
+        )
+    if group.ranked_by is not None and len(group.ranked) > 1:
+        yield (
+            "differences",
+            figures.differences(group),
+            f"How far behind: {words.meaning(group.ranked_by).name}",
+            "Paired on the same samples, with 95 % intervals of a bootstrap over samples. Hollow and grey: the "
+            "difference may be chance.",
+        )
+    if curves := group.curves("calibration"):
+        yield (
+            "calibration",
+            figures.calibration(curves, lines),
+            "Calibration",
+            "Below the dashed line bounds are too narrow, above it too wide. Bounds are made for one level; for the "
+            "others their gaps are scaled as those of a normal density.",
+        )
+    if curves := group.curves("sparsification"):
+        yield (
+            "sparsification",
+            figures.sparsification(curves, lines),
+            "Sparsification",
+            "A score that follows the error lets it fall fast, at best as fast as the grey line.",
+        )
+    for name, bound in _markov(group).items():
+        yield (
+            "markov",
+            markov(bound, ""),
+            f"Coverage bound of {name}",
+            "Share of the targets inside bounds that are moved out, beside what the interval loss promises for "
+            "training data (first run).",
+        )
+    if curves := {name: runs for name, runs in group.curves("direction").items() if any(map(_is_line, runs))}:
+        yield (
+            "direction",
+            direction(curves, ""),
+            "Direction",
+            "How often the target lies on the side of the larger gap, among components whose gaps differ by at least a "
+            "factor. Orange must rise above the dashed grey line, which is what the more frequent side alone gets.",
+        )
+    if curves := group.curves("explanation"):
+        yield (
+            "explanation",
+            figures.layers(curves),
+            "What opens the bounds",
+            "Width that the gaps of each parameter open at the output, if alone and small, as a share of the sum. "
+            f"Parameters with the largest shares, {figures.SHOWN} at most; dots are runs.",
+        )
+    if found := examples(group):
+        for drawn in pictures(found):
+            yield (
+                "samples",
+                drawn,
+                "Best and worst samples",
+                f"Ranked by what {found[0].names[0]} gets. Bounds are scaled by the run's calibration where that is "
+                "one factor.",
+            )
+
+
+def _is_line(curve: dict[str, Any]) -> bool:
+    return sum(value is not None for value in curve["accuracy"]) > 1
+
+
+def _markov(group: Group) -> dict[str, Any]:
+    """Return the Markov curves of the first run, by method."""
+    kind = re.compile(r"markov( with offsets)?, (train|validation|test)")
+    curves = group.first.settings.get("curves")
+    found = {
+        name: {key: curve for key, curve in own.items() if kind.fullmatch(key)}
+        for name, own in (curves.items() if isinstance(curves, dict) else ())
+        if isinstance(own, dict)
+    }
+    return {name: own for name, own in found.items() if own}
+
+
+def _save(drawn: Any, path: Path) -> bytes:
+    """Write a figure for the page (SVG) and for print (PDF), the same bytes each time; return the former."""
+    import matplotlib
+
+    svg, pdf = io.BytesIO(), io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": path.name, "svg.fonttype": "path"}):
+        drawn.savefig(svg, format="svg", dpi=150, metadata={"Date": None})
+    drawn.savefig(pdf, format="pdf", dpi=150, metadata={"CreationDate": None})
+    for suffix, content in ((".svg", svg), (".pdf", pdf)):
+        with replacing(path.with_name(path.name + suffix)) as temporary:
+            temporary.write_bytes(content.getvalue())
+    return svg.getvalue()

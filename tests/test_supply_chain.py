@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import intervalnn
+
+SOURCES = sorted(Path(intervalnn.__file__).parent.rglob("*.py"))
+RUNS_CODE = {"eval", "exec", "compile", "__import__"}
+UNSAFE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "joblib", "yaml"}
+ON_THE_NET = {"requests", "urllib.request", "http.client", "httpx", "aiohttp", "ftplib", "smtplib", "telnetlib"}
+
+# What stands in one place, and why it may.
+ALLOWED = {
+    ("capture.py", "eval"): "torch's own guards, made by this process",
+    ("capture.py", "compile"): "the same",
+    ("cli/weights.py", "pickle"): "the name of the error by which torch refuses a file; nothing is unpickled",
+}
+
+
+def _imports(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(SOURCES[0].parent)))
+def test_no_source_can_run_code_from_a_file_or_call_home(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    own = str(path.relative_to(SOURCES[0].parent))
+    found = {name for name in _imports(tree) if name.split(".")[0] in UNSAFE or name in ON_THE_NET}
+
+    assert not {name for name in found if (own, name) not in ALLOWED}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        assert called not in RUNS_CODE or (own, called) in ALLOWED, f"{path}:{node.lineno} calls {called}"
+        assert called.split(".")[0] not in UNSAFE, f"{path}:{node.lineno} calls {called}"
+        options = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+        if called == "torch.load":
+            assert options.get("weights_only") == "True", f"{path}:{node.lineno} loads what may run code"
+        if called in ("np.load", "numpy.load"):
+            assert options.get("allow_pickle", "False") == "False", f"{path}:{node.lineno} loads pickles"
+
+
+OFFLINE = """
+import socket
+def forbidden(*args, **kwargs):
+    raise AssertionError("the library opened a connection")
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = forbidden
+import torch, intervalnn as inn
+from pathlib import Path
+model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+x = torch.randn(64, 3)
+pairs = [(x, model(x).detach() + 0.1 * torch.randn(64, 1))]
+net = inn.IntervalNetwork(model, layers="all")
+inn.fit(net, pairs, coverage=0.9, epochs=3, progress=False)
+inn.calibrate(net, pairs, coverage=0.8)
+net.save(Path("net.safetensors"), include_model=True)
+inn.load(Path("net.safetensors"), model).predict(x)
+inn.evaluate({"INN": net}, pairs, progress=False)
+print("done")
+"""
+
+
+def test_nothing_needs_the_network(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+
+    assert done.stdout.strip() == "done", done.stderr
+
+
+def test_every_pin_is_exact() -> None:
+    lines = (Path(__file__).parents[1] / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+
+    assert len(pins) > 50
+    assert all("==" in pin and "@" not in pin and "/" not in pin for pin in pins)
