@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from intervalnn.version import __version__
 
 if TYPE_CHECKING:
-    from intervalnn import bayes, guarantee, losses, methods, metrics, models, rules, tasks
+    from intervalnn import bayes, data, guarantee, losses, methods, metrics, models, rules, tasks, view, volumes
     from intervalnn.calibration import Calibration, calibrate
     from intervalnn.evaluation import evaluate
     from intervalnn.interval import Interval
@@ -46,6 +46,7 @@ __all__ = [
     "apply",
     "bayes",
     "calibrate",
+    "data",
     "evaluate",
     "fit",
     "guarantee",
@@ -57,6 +58,8 @@ __all__ = [
     "rule",
     "rules",
     "tasks",
+    "view",
+    "volumes",
 ]
 
 # Which module has each name that is no module itself.

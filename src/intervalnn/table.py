@@ -80,6 +80,7 @@ def rule(
     """
 
     def register(function: Function) -> Function:
+        _fill()
         entry = Rule(function, takes, sign, prepare, hidden or {})
         _add(operations, entry, replace)
         return function
@@ -115,8 +116,14 @@ def _add(operations: tuple[Operation, ...], entry: Rule, replace: bool) -> None:
         RULES[operation] = entry
 
 
+def _fill() -> None:
+    """Have the library's own rules in the table; they import this module, so it cannot import them sooner."""
+    import intervalnn.rules  # noqa: F401
+
+
 def lookup(operation: Any) -> Rule | None:
     """Return the rule of an overload: its own, else the one of all its overloads."""
+    _fill()
     own = RULES.get(operation)
     if own is None and isinstance(operation, OpOverload):
         own = RULES.get(operation.overloadpacket)

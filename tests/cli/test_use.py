@@ -218,6 +218,20 @@ def test_a_nifti_volume_gives_nifti_files_on_its_grid(inn: Inn, tmp_path: Path, 
     np.testing.assert_allclose(width, 0.3 * 2000, rtol=1e-4)  # of 2000 Hounsfield units between 0 and 1
 
 
+@pytest.mark.filterwarnings("default:1 files skipped")
+def test_a_volume_that_cannot_be_read_is_named(inn: Inn, tmp_path: Path, image_net: list[str]) -> None:
+    nibabel.save(nibabel.Nifti1Image(np.zeros((8, 8, 2), np.int16), np.eye(4)), tmp_path / "good.nii")
+    (tmp_path / "bad.nii").write_text("no volume at all")
+    words = ["predict", *image_net, "--input", tmp_path, "--out"]
+
+    shown, found = inn(*words, tmp_path / "a"), json.loads(inn(*words, tmp_path / "b", "--json").stdout)
+
+    assert (
+        shown.exit_code == 0 and "Warning: 1 files skipped" in shown.stderr and "bad.nii could not be" in shown.stderr
+    )
+    assert "bad.nii could not be read" in found["warnings"][0]
+
+
 def test_several_volumes_give_a_folder_each(inn: Inn, tmp_path: Path, image_net: list[str]) -> None:
     for name in ("first", "second"):
         image = nibabel.Nifti1Image(np.zeros((8, 8, 2), np.int16), np.eye(4))

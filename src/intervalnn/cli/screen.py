@@ -55,6 +55,7 @@ class Screen:
     def __init__(self, *, quiet: bool = False, json: bool = False) -> None:
         self.leads = os.environ.get("RANK", "0") == "0"  # torchrun numbers its processes
         self.quiet, self.json = quiet or not self.leads, json
+        self._warnings: list[str] = []
         self._output = sys.stdout  # where JSON goes, whatever takes its place while a command works
 
     @property
@@ -100,13 +101,18 @@ class Screen:
             yield
 
     def _warn(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        from rich import get_console  # which makes room for it above a progress bar
+
+        self._warnings.append(str(message))
         if not self.quiet:
-            click.echo(f"{click.style('Warning', fg='yellow')}: {message}", err=True)
+            get_console().print(f"Warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 
     def finish(self, command: str, found: Mapping[str, Any]) -> None:
-        """Write what a command found, for scripts."""
+        """Write what a command found, for scripts, and what it warned of."""
         if self.json and self.leads:
-            click.echo(json.dumps({"command": command, **_plain(found)}, allow_nan=False), file=self._output)
+            warned = {"warnings": self._warnings} if self._warnings else {}
+            content = {"command": command, **_plain(found), **warned}
+            click.echo(json.dumps(content, allow_nan=False), file=self._output)
 
 
 def describe(error: Exception) -> str:
