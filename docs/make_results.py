@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "results" / "deconv" / "paper"
 LONGER = ROOT / "results" / "deconv" / "longer"
 CT = ROOT / "results" / "ct" / "medium"
+ATTACKS = ROOT / "benchmarks" / "results"
 WINKLER = tab_deconvolution.WINKLER
 SHORT = {"inn": "INN", "paper": "INN, published", "drop": "MC dropout", "prob": "ProbOut, published"}
 
@@ -247,6 +248,41 @@ def ct_page() -> str:
     return "\n".join(text)
 
 
+def robustness_page() -> str:
+    """Return what the search for outputs outside the bounds found."""
+    lines = [
+        "# Soundness under attack\n",
+        "**This page is written by `docs/make_results.py` from `benchmarks/results/attack-*.json`, which "
+        "`benchmarks/attack.py` makes.** Each trial draws a network of random layers, gaps around all its weights and "
+        "an input, and moves the weights inside their intervals towards a bound of one output component, by sign steps "
+        "along the gradient from two starts. Every output on the way is checked in all its components. The reach is "
+        "how much of the gap the attack used: 1 is a bound that is met, above 1 would be a violation.\n",
+        "| machine | minutes | networks | trials | outputs checked | violations | failed conversions |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    found = {path.stem: json.loads(path.read_text()) for path in sorted(ATTACKS.glob("attack-*.json"))}
+    for each in found.values():
+        counts = (each["networks"], each["trials"], each["outputs"], len(each["violations"]), len(each["failures"]))
+        cells = " | ".join(str(count) for count in counts)
+        lines.append(f"| {each['versions']['device']} | {each['minutes']:.0f} | {cells} |")
+    for each in found.values():
+        for title, groups in each["reach"].items():
+            lines += [
+                f"\n## Reach {title} ({each['versions']['device']})\n",
+                "| | median | largest | components |",
+                "| --- | --- | --- | --- |",
+            ]
+            lines += [
+                f"| {name} | {group['median']:.3f} | {group['most']:.3f} | {group['components']} |"
+                for name, group in groups.items()
+            ]
+    lines.append(
+        "\nA low reach has two causes that this search cannot tell apart: a loose bound, or an attack that gets stuck. "
+        "Largest values a little above 1 are float32 rounding, inside the tolerance of the check."
+    )
+    return "\n".join(lines)
+
+
 PAGES = {
     "docs/results-deconv.md": results_page,
     "docs/paper-map.md": paper_map,
@@ -256,6 +292,7 @@ PAGES = {
 
 def main() -> None:
     pages = PAGES | ({"docs/results-ct.md": ct_page} if CT.exists() else {})
+    pages |= {"docs/robustness.md": robustness_page} if list(ATTACKS.glob("attack-*.json")) else {}
     for name, page in pages.items():
         temporary = (ROOT / name).with_suffix(".part")
         temporary.write_text(page().rstrip() + "\n")
