@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check format format-check lint types layers bench reproduce results-doc coverage-doc clean
+.PHONY: demo test test-all check format format-check lint types layers bench reproduce docs docs-pages audit results-doc coverage-doc clean
 
 demo: $(STAMP)
 	$(BIN)/inn demo
@@ -46,6 +46,20 @@ DEVICE ?= cpu
 reproduce: $(STAMP)
 	$(BIN)/inn reproduce deconv --scale $(SCALE) --device $(DEVICE)
 
+# The pages, warnings as errors; nothing is fetched.
+docs: $(STAMP)
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+# Run the code of the pages, and write what it prints and draws into them.
+docs-pages: $(STAMP)
+	$(BIN)/python docs/make_pages.py
+	$(BIN)/python docs/make_screenshot.py
+
+# The pins against the public advisories; needs the network.
+audit: $(STAMP)
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip_audit --requirement constraints.txt --no-deps --disable-pip
+
 # docs/results-deconv.md and docs/paper-map.md, from the runs in results/.
 results-doc: $(STAMP)
 	$(BIN)/python docs/make_results.py
@@ -61,4 +75,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .hypothesis
