@@ -376,3 +376,11 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Geometry\.regular"):
         write_volume(tmp_path / "out", prediction, replace(scan, geometry=None))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("window", [(1000.0, -1000.0), (0.0, 0.0), (0.0, float("inf"))])
+def test_a_window_that_is_none_is_refused(window: tuple[float, float]) -> None:
+    volume = Volume(np.zeros((1, 4, 4), np.float32), "p", "v", "array", "hu", np.arange(1))
+
+    with pytest.raises(ValueError, match="ascending order"):
+        predict_volume(inn.ConstantWidth(nn.Identity()), volume, window=window, progress=False)

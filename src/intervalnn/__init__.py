@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from intervalnn import bayes, data, guarantee, losses, methods, metrics, models, rules, tasks, view, volumes
     from intervalnn.calibration import Calibration, calibrate
     from intervalnn.evaluation import evaluate
+    from intervalnn.exporting import export
     from intervalnn.interval import Interval
     from intervalnn.methods import (
         ConstantWidth,
@@ -48,6 +49,7 @@ __all__ = [
     "calibrate",
     "data",
     "evaluate",
+    "export",
     "fit",
     "guarantee",
     "load",
@@ -66,6 +68,7 @@ __all__ = [
 _HOMES = {
     "calibration": ("Calibration", "calibrate"),
     "evaluation": ("evaluate",),
+    "exporting": ("export",),
     "interval": ("Interval",),
     "methods": (
         "ConstantWidth",

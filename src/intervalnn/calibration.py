@@ -188,6 +188,9 @@ class Calibration(nn.Module):
         rest = {**settings, "groups": Groups.from_settings(settings["groups"], groups)}
         return Calibration(torch.full((len(settings["images"]),), float("nan")), **rest)
 
+    def __str__(self) -> str:
+        return self.promise
+
     def extra_repr(self) -> str:
         """Return the one line that printing the calibration adds."""
         return f"level={self.level!r}, coverage={self.coverage:g}, images={self.images}"

@@ -153,6 +153,9 @@ class Results:
             if run.methods.keys() != self.runs[0].methods.keys() or run.coverage != self.runs[0].coverage:
                 raise ValueError("runs must have the same methods and the same coverage to be put into one table")
 
+    def __repr__(self) -> str:
+        return f"Results({len(self.runs)} run(s) of {', '.join(self.methods)}; print(results.table()) shows them)"
+
     @staticmethod
     def load(*paths: str | Path) -> Results:
         """Read files, or all ``*.json`` of folders."""

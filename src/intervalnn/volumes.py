@@ -58,6 +58,8 @@ def predict_volume(
         progress: Whether to show a progress bar.
     """
     low, high = window
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"window must be two numbers in ascending order, LOW and HIGH, got {window}")
     images = torch.from_numpy(volume.images)
     if volume.unit == "hu":
         images = ((images - low) / (high - low)).clamp(0.0, 1.0)

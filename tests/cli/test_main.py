@@ -15,7 +15,19 @@ from cli.conftest import MODEL, Inn
 from intervalnn.cli import main
 from intervalnn.cli.command import Commands
 
-COMMANDS = ["demo", "fit", "calibrate", "predict", "evaluate", "explain", "report", "view", "reproduce", "doctor"]
+COMMANDS = [
+    "demo",
+    "fit",
+    "calibrate",
+    "predict",
+    "evaluate",
+    "explain",
+    "export",
+    "report",
+    "view",
+    "reproduce",
+    "doctor",
+]
 
 
 def python(code: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from intervalnn.cli import calibrate, demo, doctor, evaluate, explain, fit, predict, report, reproduce, view
+from intervalnn.cli import calibrate, demo, doctor, evaluate, explain, export, fit, predict, report, reproduce, view
 from intervalnn.cli.command import Commands
 from intervalnn.version import __version__
 
@@ -23,6 +23,7 @@ main.add_command(calibrate.calibrate)
 main.add_command(predict.predict)
 main.add_command(evaluate.evaluate)
 main.add_command(explain.explain)
+main.add_command(export.export)
 main.add_command(report.report)
 main.add_command(view.view)
 main.add_command(reproduce.reproduce)

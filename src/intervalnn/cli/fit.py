@@ -39,13 +39,14 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     import torch.distributed as dist
 
     from intervalnn.cli.loaders import loader_of
-    from intervalnn.cli.models import device_of, make_model, new_network
+    from intervalnn.cli.models import device_of, make_model, new_network, warn_if_random
 
     chosen = config.fit
     assert chosen.out is not None and chosen.data is not None
     out = refuse_existing(chosen.out, overwrite)
     device = device_of(config.device)
     model = make_model(config.model, device)
+    warn_if_random(config.model)
     net = new_network(model, config.network)
     train = loader_of(
         chosen.data, chosen.data_options, model, batch_size=config.batch_size, shuffle=True, device=device
@@ -68,7 +69,7 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     screen.say(
         f"Fitted the gaps of {len(net.names)} parameters in {found['epochs']} epochs, "
         f"{time.perf_counter() - start:.0f} s: coverage {found['coverage']:.3f}, mean width {found['width']:.3g} "
-        f"on the data that it was fitted to."
+        f"on the data that it was fitted to, as a mean over the last epoch."
     )
     screen.say(f"Wrote {out}")
     screen.hint("calibrate", "--net", out, *model_flags(config.model), "--data", "HELD_OUT", "--out", "CALIBRATED")

@@ -59,7 +59,14 @@ def _write_arrays(net: IntervalNetwork, item: Input, batch_size: int, path: Path
     starts = track(range(0, len(x), batch_size), "predicting", disable=not progress, transient=True)
     parts = [one(net.predict(x[i : i + batch_size].to(net.device))).cpu() for i in starts]
     shown = None if x.is_complex() else x
-    save_npz(path, Prediction.cat(parts), target=target, input=shown)
+    whole = Prediction.cat(parts)
+    if broken := int((~whole.point.isfinite()).sum()):
+        first = int((~whole.point.isfinite()).flatten(1).any(1).nonzero()[0])
+        warnings.warn(
+            f"{broken} predicted numbers of {item.name} are not finite, first in sample {first}: look at its input",
+            stacklevel=2,
+        )
+    save_npz(path, whole, target=target, input=shown)
 
 
 # --- volumes ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from intervalnn.config.options import Model, Network
 from intervalnn.network import IntervalNetwork
 from intervalnn.saving import MODEL, load
 
-__all__ = ["device_of", "holds_model", "load_network", "make_model", "new_network"]
+__all__ = ["device_of", "holds_model", "load_network", "make_model", "new_network", "warn_if_random"]
 
 
 def device_of(name: str) -> torch.device:
@@ -51,6 +52,20 @@ def make_model(model: Model, device: torch.device) -> nn.Module:
     elif model.weights_key is not None:
         raise ValueError("--weights-key says where in --weights to look, and there is none")
     return made.to(device).eval()
+
+
+def warn_if_random(model: Model) -> None:
+    """Warn where a factory makes other weights each time, and none were given: nothing was trained."""
+    assert model.factory is not None
+    made = resolve(model.factory)
+    if model.weights is not None or isinstance(made, nn.Module):
+        return
+    first, second = (call(model.factory, made, options=model.options).state_dict() for _ in range(2))
+    if any(not torch.equal(value, second[name]) for name, value in first.items()):
+        warnings.warn(
+            f"{model.factory} makes other weights at each call: this model is not trained; did you forget --weights?",
+            stacklevel=2,
+        )
 
 
 def new_network(model: nn.Module, network: Network) -> IntervalNetwork:

@@ -32,8 +32,10 @@ __all__ = ["predict"]
 def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     """Predict with bounds, uncertainty score and direction.
 
-    A file of arrays gives an npz file, a volume a folder of NIfTI files or DICOM series, and a folder of several
-    a folder with one of these for each. Stopped by Ctrl-C, the same command goes on where it was.
+    A file of arrays gives an npz file (point, the gaps below and above it, score; intervalnn.view.load_npz reads
+    it), a volume a folder of NIfTI files or DICOM series that name the patient as their source does, and a folder of
+    several a folder with one of these for each. Direction is 1 where the gap above is the larger, -1 where that below
+    is. Stopped by Ctrl-C, the same command goes on where it was.
     """
     from intervalnn.cli.inputs import is_arrays
     from intervalnn.cli.jobs import array_jobs, volume_jobs
@@ -58,13 +60,18 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     promise = getattr(net.calibration, "promise", None)
     screen.say(promise or "The network is not calibrated, so nothing is promised on new data: see inn calibrate.")
     screen.say(f"Wrote {chosen.out}")
-    screen.hint("view", chosen.out)
+    if any(path.is_dir() and not next(path.glob("*.nii.gz"), None) for path in written):
+        screen.say("Any DICOM viewer opens these series; for inn view, predict with --format nifti or npz.")
+    else:
+        screen.hint("view", chosen.out)
     return {"out": chosen.out, "written": written, "promise": promise}
 
 
 def _single(screen: Screen, job: Job, out: Path) -> Path:
     if job.suffix and out.suffix != job.suffix:
         raise click.UsageError(f"--out must end in {job.suffix} for this input, got {out}.")
+    if not job.suffix and out.suffix == ".npz":
+        raise click.UsageError(f"a volume gives a folder, and --out {out} ends in .npz: add --format npz.")
     job.write(out, screen.progress)
     return out
 

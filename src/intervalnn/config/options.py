@@ -229,6 +229,20 @@ class Explain:
 
 
 @dataclass(frozen=True, slots=True)
+class Export:
+    """What is written for another runtime."""
+
+    net: _Net = None
+    data: Annotated[
+        str | None, Flag("--data", f"Of which the first batch is the example. {_DATA}", required=True, metavar="DATA")
+    ] = None
+    data_options: _Options = field(default_factory=dict)
+    out: Annotated[Path | None, Flag("--out", "File to write: .onnx, or .pt2 for torch.export.", required=True)] = None
+    dynamic: Annotated[bool, Flag("--dynamic", "Whether batch and image size may vary.")] = True
+    verify: Annotated[bool, Flag("--verify", "Whether to run the file, and compare it with the network.")] = True
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """How it is shown, or what is written instead."""
 
@@ -261,6 +275,7 @@ class Config:
     predict: Predict = field(default_factory=Predict)
     evaluate: Evaluate = field(default_factory=Evaluate)
     explain: Explain = field(default_factory=Explain)
+    export: Export = field(default_factory=Export)
     view: View = field(default_factory=View)
 
 

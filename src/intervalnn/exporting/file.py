@@ -1,0 +1,154 @@
+"""File: an interval network written for another runtime, with its card, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from intervalnn.calibration import Calibration
+from intervalnn.exporting.agreement import ROUNDING, agreement
+from intervalnn.exporting.card import card
+from intervalnn.exporting.example import Example
+from intervalnn.exporting.names import flat
+from intervalnn.exporting.runtimes import RUNTIMES, Runtime
+from intervalnn.exporting.sizes import other_sizes
+from intervalnn.exporting.standalone import standalone
+from intervalnn.network import IntervalNetwork
+from intervalnn.saving import settings_of
+
+__all__ = ["export"]
+
+_OUTPUTS = ("point", "lower", "upper", "below", "above", "score", "direction")
+
+
+def export(
+    net: IntervalNetwork,
+    example: Any,
+    path: str | Path,
+    *,
+    outputs: Sequence[str] = ("point", "lower", "upper"),
+    dynamic: bool = True,
+    verify: bool = True,
+    tolerance: float = 1e-4,
+    overwrite: bool = False,
+    name: str | None = None,
+    licence: str | None = None,
+) -> dict[str, Any]:
+    """Write an interval network to a file that runs without this library, and a card beside it.
+
+    The file takes what the model takes, by the model's own names, and returns the prediction with
+    its bounds, offsets and calibration included: exactly ``lower <= point <= upper``. Weights are
+    split once, here. The batch and the size of the signal may vary where torch can follow them
+    through the model; sizes that the card gives as numbers are fixed. The file holds neither the
+    example nor anything of this machine, and the same network gives the same bytes.
+
+    Args:
+        net: The network.
+        example: What the model takes: a tensor, a tuple of arguments, or a mapping of them by name.
+        path: Where to. ``.onnx`` for ONNX (needs the extra ``onnx``), ``.pt2`` for ``torch.export``.
+            The card gets the same name with ``.json`` behind it.
+        outputs: What to return of each prediction: of ``"point"``, ``"lower"``, ``"upper"``, ``"below"``,
+            ``"above"``, ``"score"`` and ``"direction"``.
+        dynamic: Let sizes vary. Without it all are those of the example, and exporting is quicker.
+        verify: Run the file, on the example and at other sizes, and compare it with the network.
+        tolerance: How far the bounds may then differ, as a share of their width, beside rounding of the point.
+        overwrite: Replace a file that is already there.
+        name: What the card calls it; by default the class of the model.
+        licence: What the card says of the licence, if anything.
+
+    Returns:
+        The card.
+
+    Raises:
+        ValueError: If the model does not take the example, or the runtime cannot express an operation.
+        RuntimeError: If the file does not compute what the network does; nothing is left of it then.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU()).eval()
+        >>> net = IntervalNetwork(model)
+        >>> net.set_gaps("0.bias", below=0.1, above=0.2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     card = export(net, torch.ones(4, 2), f"{folder}/net.pt2")
+        ...     run = torch.export.load(f"{folder}/net.pt2").module()
+        >>> card["inputs"]
+        [{'name': 'input', 'shape': ['batch', 2], 'dtype': 'float32'}]
+        >>> sorted(run(torch.zeros(1, 2)))
+        ['lower', 'point', 'upper']
+    """
+    path, runtime = _target(path, overwrite)
+    runtime.check(run=verify)
+    _check(net, outputs)
+    given = Example.of(net.model, example)
+    args, kwargs = given.arguments
+    _refuse_complex(net.predict(*args, **kwargs))
+    settings = settings_of(net)
+    traced = given.several(net.model) if dynamic else given
+    program = standalone(net, traced, outputs, dynamic=dynamic)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        file = Path(folder) / path.name
+        versions = settings["versions"] | runtime.write(program, file)
+        calls = [given, *other_sizes(net, program, traced)] if verify else []
+        verification = _verification(net, runtime, file, calls, outputs, tolerance) if verify else None
+        about = {"name": name or type(net.model).__name__} | ({"licence": licence} if licence else {})
+        about |= {"format": runtime.format, "versions": versions}
+        about |= card(net, settings, program, file) | {"verification": verification}
+        _card_of(file).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        for part in sorted(Path(folder).iterdir(), key=lambda part: part == file):  # the file itself last
+            _settle(part, path.parent)
+    return about
+
+
+def _target(path: str | Path, overwrite: bool) -> tuple[Path, Runtime]:
+    path = Path(path).resolve()
+    if path.suffix not in RUNTIMES:
+        raise ValueError(f"path must end in {' or '.join(RUNTIMES)}, got '{path.name}'")
+    for there in (path, _card_of(path)):
+        if there.exists() and not overwrite:
+            raise FileExistsError(f"there is already a file {there}; set overwrite=True to replace it")
+    return path, RUNTIMES[path.suffix]
+
+
+def _card_of(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _check(net: IntervalNetwork, outputs: Sequence[str]) -> None:
+    if not isinstance(net, IntervalNetwork):
+        raise TypeError(f"net must be an IntervalNetwork, got {type(net).__name__}")
+    if isinstance(outputs, str) or not outputs or len(set(outputs)) < len(outputs) or not {*outputs} <= {*_OUTPUTS}:
+        raise ValueError(f"outputs must be some of {', '.join(_OUTPUTS)}, each once, got {outputs!r}")
+    if isinstance(net.calibration, Calibration) and net.calibration.groups.kind == "function":
+        raise ValueError(
+            "the network was calibrated in groups by a function, which may name a group that was never met, and a file "
+            "cannot refuse that; calibrate it without groups, by width or by regions"
+        )
+
+
+def _refuse_complex(predictions: Any) -> None:
+    if any(leaf.is_complex() for leaf in flat(predictions, ["point"]).values()):
+        raise TypeError("complex predictions have no order; let the model return real and imaginary part apart")
+
+
+def _verification(
+    net: IntervalNetwork, runtime: Runtime, file: Path, calls: list[Example], outputs: Sequence[str], tolerance: float
+) -> dict[str, Any]:
+    """Run a file on some calls, each size once, and return how far it differs from the network."""
+    run = runtime.open(file)
+    once = {tuple(call.shapes): call for call in calls}.values()
+    found = [agreement(run, net, call, outputs, tolerance) for call in once]
+    runners = {name: version(name) for name in runtime.runners}
+    return {"runtime": runners, "of_width": tolerance, "of_largest_entry": ROUNDING, "calls": found}
+
+
+def _settle(part: Path, folder: Path) -> None:
+    """Move a file to where it belongs, once it is on the disk."""
+    with part.open("rb+") as stream:
+        os.fsync(stream.fileno())
+    part.replace(folder / part.name)

@@ -1,0 +1,147 @@
+"""Runtimes: how a program is written for each of them, and how the file is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from intervalnn.capture import where
+from intervalnn.exporting.quiet import quiet
+from intervalnn.exporting.standalone import Standalone
+
+__all__ = ["RUNTIMES", "Run", "Runtime"]
+
+Run = Callable[[Sequence[Tensor]], Mapping[str, Tensor]]
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What runs a file.
+
+    Attributes:
+        format: What the file is.
+        writers: Packages that write it, beside torch.
+        runners: Packages that run it.
+        write: Writes a program to a file under its final name; returns the versions it depends on.
+        open: Returns what runs a file, from its inputs in order to its outputs by name.
+    """
+
+    format: str
+    writers: tuple[str, ...]
+    runners: tuple[str, ...]
+    write: Callable[[Standalone, Path], dict[str, Any]]
+    open: Callable[[Path], Run]
+
+    def check(self, *, run: bool) -> None:
+        """Raise if a package is missing."""
+        missing = [name for name in (*self.writers, *(self.runners if run else ())) if find_spec(name) is None]
+        if missing:
+            hint = ", or set verify=False to write it without running it" if set(missing) <= set(self.runners) else ""
+            raise ImportError(
+                f'exporting to {self.format} needs {" and ".join(missing)}: pip install "intervalnn[onnx]"{hint}'
+            )
+
+
+# --- ONNX ---
+
+
+def _write_onnx(program: Standalone, path: Path) -> dict[str, Any]:
+    with quiet():
+        try:
+            made = torch.onnx.export(
+                program.exported,
+                dynamo=True,
+                verbose=False,
+                input_names=list(program.inputs),
+                output_names=list(program.outputs),
+                dynamic_shapes=_new_axes(program),
+            )
+        except torch.onnx.errors.OnnxExporterError as error:
+            raise ValueError(_refusal(error, program.model.graph)) from error
+        assert made is not None
+        for node in made.model.graph.all_nodes():  # these tell of the machine: paths, and lines of code
+            node.metadata_props.clear()
+            node.doc_string = None
+        made.save(path)  # with the weights in a second file beside it, should they be too many for one
+    return {name: version(name) for name in ("onnx", "onnxscript")} | {"opset": made.model.opset_imports[""]}
+
+
+def _new_axes(program: Standalone) -> list[dict[int, str]]:
+    """Return the names of the sizes that vary, each where it comes first."""
+    named: set[str] = set()
+    axes = []
+    for value in program.inputs.values():
+        new = {d: size for d, size in enumerate(value.shape) if isinstance(size, str) and size not in named}
+        named |= set(new.values())
+        axes.append(new)
+    return axes
+
+
+def _refusal(error: BaseException, graph: fx.Graph) -> str:
+    """Say which operation ONNX cannot express, and where the model uses it."""
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    reason = f"{type(root).__name__}: {root}".splitlines()[0]
+    found = re.search(r"call_function\[target=torch\.ops\.([\w.]+)\]", str(error))
+    if found is None:
+        return f"torch could not write ONNX: {reason}; export to a .pt2 file instead"
+    # What torch takes operations apart into is often called as they are.
+    same = (node for node in graph.nodes if str(node.target).split(".")[1:2] == found[1].split(".")[1:2])
+    own = next(same, None)
+    line = f" ({where(own)})" if own is not None else ", which is part of another operation or of its bounds"
+    return f"ONNX cannot express {found[1]}{line}: {reason}; export to a .pt2 file instead"
+
+
+def _open_onnx(path: Path) -> Run:
+    import onnxruntime  # type: ignore[import-untyped]
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # it raises what it logs
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    inputs, outputs = ([value.name for value in values] for values in (session.get_inputs(), session.get_outputs()))
+
+    def run(tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+        given = {name: tensor.detach().cpu().numpy() for name, tensor in zip(inputs, tensors, strict=True)}
+        return {name: torch.from_numpy(array) for name, array in zip(outputs, session.run(None, given), strict=True)}
+
+    return run
+
+
+# --- torch.export ---
+
+
+def _write_pt2(program: Standalone, path: Path) -> dict[str, Any]:
+    exported = program.exported
+    for node in exported.graph.nodes:
+        node.meta.pop("stack_trace", None)  # these tell of the machine
+    exported.example_inputs = None  # and this is the user's data
+    with quiet():
+        torch.export.save(exported, path)
+    return {}
+
+
+def _open_pt2(path: Path) -> Run:
+    with quiet():
+        module: Any = torch.export.load(path).module()
+
+    @torch.no_grad()
+    def run(tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = module(*tensors)
+        return found
+
+    return run
+
+
+RUNTIMES = {
+    ".onnx": Runtime("ONNX", ("onnx", "onnxscript"), ("onnxruntime",), _write_onnx, _open_onnx),
+    ".pt2": Runtime("torch.export", (), ("torch",), _write_pt2, _open_pt2),
+}

@@ -1,0 +1,41 @@
+"""Sizes: at which others than the example's a file is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from intervalnn.exporting.example import Example
+from intervalnn.exporting.standalone import Standalone
+from intervalnn.network import IntervalNetwork
+
+__all__ = ["other_sizes"]
+
+Sizes = dict[str, int]
+
+
+def other_sizes(net: IntervalNetwork, program: Standalone, example: Example) -> list[Example]:
+    """Return the example as one sample, and at other sizes of all that may vary, as far as the model takes them."""
+    shapes = [value.shape for value in program.inputs.values()]
+    pairs = [pair for axes, shape in zip(shapes, example.shapes, strict=True) for pair in zip(axes, shape, strict=True)]
+    now = {axis: n for axis, n in pairs if isinstance(axis, str)}
+    batches = [axes[0] for axes in shapes if axes and isinstance(axes[0], str)]
+    signals = [axis for axis in now if axis not in batches]
+
+    def resized(sizes: Sizes) -> Example:
+        new = now | sizes
+        return example.resized([[new[n] if isinstance(n, str) else n for n in axes] for axes in shapes])
+
+    single = resized(dict.fromkeys(batches, 1))
+    more = {axis: now[axis] + 1 for axis in batches}
+    candidates = (resized(more | sizes) for sizes in _signals(now, signals))
+    other = next((each for each in candidates if program.model.fits(each.tensors) and each.runs(net.model)), example)
+    return [each for each in (single, other) if each.shapes != example.shapes and each.runs(net.model)]
+
+
+def _signals(now: Sizes, signals: list[str]) -> Iterator[Sizes]:
+    """Yield sizes to try: halves first, since they are quick; one alone first, to tell height from width."""
+    for some in (signals[:1], signals):
+        yield {axis: now[axis] // 2 for axis in some}
+    for some in (signals[:1], signals):
+        yield {axis: now[axis] * 2 for axis in some}
+    yield {}

@@ -1,0 +1,135 @@
+"""Standalone: an interval network as a program of plain tensors, for runtimes that know no intervals."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor, fx, nn
+from torch.export import Dim, ExportedProgram
+
+from intervalnn.capture import Program, capture
+from intervalnn.exporting.example import Example
+from intervalnn.exporting.names import flat
+from intervalnn.exporting.quiet import quiet
+from intervalnn.exporting.values import Value, described, number_or_name
+from intervalnn.interval import Interval
+from intervalnn.layers import tied
+from intervalnn.lift import lift
+from intervalnn.network import IntervalNetwork
+from intervalnn.plan import Plan
+from intervalnn.prediction import Prediction
+
+__all__ = ["Standalone", "standalone"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standalone:
+    """An interval network as torch exports it.
+
+    Attributes:
+        exported: From the inputs to the outputs, by name; the split weights are constants in it.
+        model: What the underlying model computes, with the lines of its code.
+        inputs: What it takes, by name, in order.
+        outputs: What it returns.
+    """
+
+    exported: ExportedProgram
+    model: Program
+    inputs: dict[str, Value]
+    outputs: dict[str, Value]
+
+
+def standalone(net: IntervalNetwork, example: Example, outputs: Sequence[str], *, dynamic: bool) -> Standalone:
+    """Return a network as one program, for all sizes that torch can follow through the model.
+
+    Args:
+        net: The network.
+        example: A call of it.
+        outputs: What to return of each :class:`Prediction`.
+        dynamic: Whether sizes may vary at all.
+    """
+    *attempts, last = _programs(net, example, dynamic)
+    for program in attempts:
+        with contextlib.suppress(Exception):
+            return _standalone(net, program, example, outputs)
+    return _standalone(net, last, example, outputs)
+
+
+def _programs(net: IntervalNetwork, example: Example, dynamic: bool) -> Iterator[Program]:
+    """Yield what the model computes: for any size of any dimension, for any batch, for these sizes alone."""
+    batch = capture(net.model, example.call)
+    if dynamic:
+        seen = [replace(batch, sizes=[(0,) * len(shape) for shape in example.shapes])]  # so that every size is new
+        yield from (program for program in (capture(net.model, example.call, seen), batch) if any(_varying(program)))
+    yield replace(batch, sizes=list(example.shapes))
+
+
+def _varying(program: Program) -> list[dict[int, Any]]:
+    """Return by input which dimensions may vary."""
+    return [
+        {d: Dim.AUTO for d, size in enumerate(sizes) if isinstance(number_or_name(size), str)}
+        for sizes in program.sizes
+    ]
+
+
+def _standalone(net: IntervalNetwork, program: Program, example: Example, outputs: Sequence[str]) -> Standalone:
+    names = [f"input_{name}" if name in outputs else name for name in example.names]
+    module = _named(_Forward(net, program, outputs), names)
+    with torch.no_grad(), quiet():
+        exported = torch.export.export(
+            module, tuple(example.tensors), dynamic_shapes=tuple(_varying(program)), strict=False
+        )
+    nodes = {node.name: node.meta.get("val") for node in exported.graph.nodes}
+    taken, returned = (
+        [nodes[name] for name in of]
+        for of in (exported.graph_signature.user_inputs, exported.graph_signature.user_outputs)
+    )
+    by_name = pytree.tree_unflatten(returned, exported.call_spec.out_spec)
+    return Standalone(exported, program, *described(dict(zip(names, taken, strict=True)), by_name))
+
+
+class _Forward(nn.Module):
+    """From the tensors of a call to the named outputs, with weights that were split before."""
+
+    def __init__(self, net: IntervalNetwork, program: Program, outputs: Sequence[str]) -> None:
+        super().__init__()
+        plan = _plan(net, program)
+        with torch.no_grad():
+            self.prepared = plan.current(net.form.gap_dtype)
+        self.lifted, self.spec = plan.lifted.run, program.out_spec
+        self.changes = [change for change in (net.offsets, net.calibration) if change is not None]
+        self.outputs = outputs
+
+    def forward(self, *tensors: Tensor) -> dict[str, Tensor]:
+        results = self.lifted(*self.prepared, *tensors)
+        predictions = [self._prediction(x) if isinstance(x, Interval) else x for x in results]
+        return flat(pytree.tree_unflatten(predictions, self.spec), self.outputs)
+
+    def _prediction(self, bounds: Interval) -> Prediction:
+        prediction = Prediction.of(bounds)
+        for change in self.changes:
+            prediction = change(prediction)
+        return prediction
+
+
+def _plan(net: IntervalNetwork, program: Program) -> Plan:
+    own, names = tied(net.model), set(net.names)
+    gaps: dict[str, Any] = {
+        name: net.gaps.get_submodule(own[source.name])
+        for name, source in program.sources.items()
+        if source.kind == "parameter" and own.get(source.name) in names
+    }
+    return Plan.of(program, lift(program, set(gaps), net.form), net.model, gaps)
+
+
+def _named(module: nn.Module, names: Sequence[str]) -> fx.GraphModule:
+    """Return a module whose forward takes its tensors under these names."""
+    graph = fx.Graph()
+    inputs = tuple(graph.placeholder(name) for name in names)
+    graph.output(graph.call_module("network", inputs))
+    return fx.GraphModule({"network": module}, graph).eval()

@@ -1,0 +1,176 @@
+"""What is written, what is refused, and that nothing is left of what failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import intervalnn as inn
+from exporting.nets import calibrated, linear, signal, widened
+from intervalnn.exporting import export
+from intervalnn.exporting.runtimes import RUNTIMES
+
+
+def run(path: Path, *tensors: Tensor) -> dict[str, Tensor]:
+    with torch.no_grad():
+        found: dict[str, Tensor] = torch.export.load(path).module()(*tensors)
+    return found
+
+
+def test_a_program_of_torch_export_predicts_bit_for_bit_and_holds_no_example(tmp_path: Path) -> None:
+    net, example = calibrated(linear(), (3,)), signal(2, 3)
+
+    card = export(net, example, tmp_path / "deep" / "net.pt2")
+
+    x = signal(5, 3, seed=4)
+    found, want = run(tmp_path / "deep" / "net.pt2", x), net.predict(x)
+    assert all(torch.equal(found[key], want[key]) for key in ("point", "lower", "upper"))
+    assert card["verification"]["calls"][0]["share_of_tolerance"] == 0
+    content = (tmp_path / "deep" / "net.pt2").read_bytes()
+    assert not any(word in content for word in (b"site-packages", b"rules/", str(Path.cwd()).encode()))
+    assert example.numpy().tobytes() not in content
+    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["net.pt2", "net.pt2.json"]
+
+
+def test_a_file_that_is_there_is_kept_unless_told_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "net.pt2"
+    path.write_text("precious")
+
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        export(linear(), signal(2, 3), path)
+    assert path.read_text() == "precious"
+
+    export(linear(), signal(2, 3), path, overwrite=True, verify=False, dynamic=False)
+    assert run(path, signal(2, 3))["point"].shape == (2, 2)
+
+
+def test_what_fails_verification_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    right = RUNTIMES[".pt2"]
+
+    def opened(path: Path) -> Any:
+        run = right.open(path)
+        return lambda tensors: {name: x + 0.01 if name == "upper" else x for name, x in run(tensors).items()}
+
+    monkeypatch.setitem(RUNTIMES, ".pt2", replace(right, open=opened))
+    with pytest.raises(RuntimeError, match=r"differs from the network by \S+ times .* 'upper': 0\.01"):
+        export(linear(), signal(2, 3), tmp_path / "net.pt2", dynamic=False)
+
+    assert not list(tmp_path.iterdir())
+
+
+@dataclass
+class Answer:
+    value: Tensor
+    index: Tensor
+
+
+torch.export.register_dataclass(Answer, serialized_type_name="tests.exporting.test_file.Answer")
+
+
+class Several(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3), nn.Linear(2, 3)
+
+    def forward(self, point: Tensor, others: list[Tensor], *, gain: float = 1.0) -> dict[str, Any]:
+        h = self.a(point) + gain * sum(self.b(other) for other in others)
+        return {"hidden": [h], "answer": Answer(h.relu(), torch.arange(point.shape[-1])), "none": None}
+
+
+def test_inputs_and_outputs_of_any_structure_are_named_by_their_place(tmp_path: Path) -> None:
+    example = {"point": signal(2, 3), "others": [signal(2, 2), signal(2, 2, seed=5)], "gain": 0.5}
+    net = widened(Several(), (example["point"], example["others"]))
+
+    card = export(net, example, tmp_path / "net.pt2", outputs=["point", "upper"], dynamic=False)
+
+    assert [each["name"] for each in card["inputs"]] == ["input_point", "others_0", "others_1"]
+    assert [each["name"] for each in card["outputs"]] == [
+        "hidden_0_point", "hidden_0_upper", "answer_value_point", "answer_value_upper", "answer_index_value",
+    ]  # fmt: skip
+    found = run(tmp_path / "net.pt2", example["point"], *example["others"])
+    want = net.predict(**example)
+    assert torch.equal(found["hidden_0_upper"], want["hidden"][0].upper)
+    assert torch.equal(found["answer_index_value"], torch.arange(3))
+
+
+@pytest.mark.parametrize("groups", ["width", "regions"])
+def test_groups_of_a_calibration_are_part_of_the_file(tmp_path: Path, groups: str) -> None:
+    torch.manual_seed(0)
+    net = widened(nn.Conv1d(1, 1, 3, padding=1), signal(4, 1, 6))
+    calibrated(net, (1, 6), groups=torch.arange(6)[None] % 2 if groups == "regions" else groups)
+
+    card = export(net, signal(4, 1, 6), tmp_path / "net.pt2", dynamic=groups == "regions")
+
+    x = signal(4, 1, 6, seed=6)
+    assert torch.equal(run(tmp_path / "net.pt2", x)["upper"], net.predict(x).upper)
+    assert len(card["calibration"]["factors"]) > 1
+    assert card["inputs"][0]["shape"] == [4 if groups == "width" else "batch", 1, 6]  # a map has its size
+
+
+def test_offsets_and_the_last_layers_alone_are_exported(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = inn.IntervalNetwork(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval(), layers=1)
+    x = signal(8, 3)
+    net.solve_offsets([(x, net.model(x).detach() + 1)], beta=0.1)
+
+    card = export(net, x, tmp_path / "net.pt2", dynamic=False, name="mine")
+
+    assert card["name"] == "mine"
+    assert card["intervals"]["names"] == ["2.weight", "2.bias"]
+    assert card["offsets"]["above"] > 0
+    assert card["promise"].startswith("None")
+    assert card["inputs"][0]["shape"] == [8, 3]
+    assert torch.equal(run(tmp_path / "net.pt2", x)["upper"], net.predict(x).upper)
+
+
+def test_wrong_arguments_are_refused_in_words(tmp_path: Path) -> None:
+    net, x, path = linear(), signal(2, 3), tmp_path / "net.pt2"
+
+    with pytest.raises(ValueError, match=r"must end in \.onnx or \.pt2, got 'net\.bin'"):
+        export(net, x, tmp_path / "net.bin")
+    with pytest.raises(TypeError, match="IntervalNetwork, got Sequential"):
+        export(net.model, x, path)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="outputs must be some of point"):
+        export(net, x, path, outputs=["point", "sigma"])
+    with pytest.raises(ValueError, match=r"Sequential does not take this example \(tensors of shape \(2, 4\)\)"):
+        export(net, signal(2, 4), path)
+    with pytest.raises(ValueError, match="at least one tensor"):
+        export(net, 3.0, path)
+    with pytest.raises(TypeError, match="takes no intervals"):
+        export(net, inn.Interval.of(x), path)
+    calibrated(net, (3,), groups=lambda prediction: (prediction.point > 0).long())
+    with pytest.raises(ValueError, match="in groups by a function"):
+        export(net, x, path)
+    assert not list(tmp_path.iterdir())
+
+
+class Wave(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fft.rfft(self.mix(x))
+
+
+def test_complex_predictions_are_refused(tmp_path: Path) -> None:
+    net = inn.IntervalNetwork(Wave().eval())
+
+    with pytest.raises(TypeError, match="complex predictions have no order"):
+        export(net, signal(2, 3), tmp_path / "net.pt2")
+
+
+def test_a_model_in_training_mode_is_refused_before_it_runs(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).eval()
+    net = inn.IntervalNetwork(model)
+    model.train()
+
+    with pytest.raises(ValueError, match="training mode"):
+        export(net, signal(4, 3), tmp_path / "net.pt2")
+
+    assert model[1].running_mean.eq(0).all()
