@@ -74,6 +74,7 @@ def main() -> None:
         rows = measure.compare(runs, "plain, onnxruntime", "cpu", args.repeats)
     settings = {key: str(value) for key, value in vars(args).items() if key != "out"}
     settings |= {"onnxruntime": onnxruntime.__version__, "load before": f"{before:.1f} on {os.cpu_count()} cores"}
+    settings["peak memory"] = "that of torch; onnxruntime's is not counted"
     out = args.out or Path(__file__).parent / "results" / "export-cpu"
     measure.write(out, "Plain and interval networks in onnxruntime, on the paper's U-Net", settings, "cpu", rows)
 
