@@ -149,6 +149,26 @@ def test_wrong_arguments_are_refused_in_words(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+class Pairs(nn.Module):
+    """Treats two samples otherwise than one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.mix(x) * (2.0 if x.shape[0] == 2 else 1.0)
+
+
+def test_a_batch_that_cannot_vary_is_that_of_the_example(tmp_path: Path) -> None:
+    net = widened(Pairs(), signal(1, 3))
+
+    card = export(net, signal(1, 3), tmp_path / "net.pt2")
+
+    assert card["inputs"][0]["shape"] == [1, 3]
+    assert torch.equal(run(tmp_path / "net.pt2", signal(1, 3))["upper"], net.predict(signal(1, 3)).upper)
+
+
 class Wave(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -90,6 +90,8 @@ def export(
     settings = settings_of(net)
     traced = given.several(net.model) if dynamic else given
     program = standalone(net, traced, outputs, dynamic=dynamic)
+    if not program.takes(given):  # torch has fixed the size of the batch after all
+        traced, program = given, standalone(net, given, outputs, dynamic=dynamic)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         file = Path(folder) / path.name

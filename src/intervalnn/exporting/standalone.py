@@ -43,6 +43,11 @@ class Standalone:
     inputs: dict[str, Value]
     outputs: dict[str, Value]
 
+    def takes(self, example: Example) -> bool:
+        """Say whether the fixed sizes are those of an example."""
+        pairs = zip((value.shape for value in self.inputs.values()), example.shapes, strict=True)
+        return all(isinstance(want, str) or want == n for pair in pairs for want, n in zip(*pair, strict=True))
+
 
 def standalone(net: IntervalNetwork, example: Example, outputs: Sequence[str], *, dynamic: bool) -> Standalone:
     """Return a network as one program, for all sizes that torch can follow through the model.
