@@ -38,6 +38,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/export.py
 	$(BIN)/python benchmarks/summary.py
 
 # Every table and figure that is there, into results/; SCALE=paper wants a GPU.
