@@ -13,7 +13,9 @@ from torch import nn
 from intervalnn import demo
 from intervalnn.experiments import deconvolution, fig_schematic, reproduce, scales
 from intervalnn.methods import ConstantWidth, MCDropout
+from intervalnn.network import IntervalNetwork
 from intervalnn.results import Run
+from intervalnn.training import fit
 
 TINY = replace(
     scales.DECONVOLUTION["quick"],
@@ -66,6 +68,24 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.
     again = Run.load(path)
     assert again.methods["constant width"] == whole.methods["constant width"]
     assert again.methods["MC dropout"].values == whole.methods["MC dropout"].values
+
+
+def test_a_run_of_some_methods_is_drawn_as_far_as_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def two(model: Any, *_: Any) -> Iterator[tuple[str, Any]]:
+        interval = IntervalNetwork(model, layers=1)
+        yield "INN", lambda: (fit(interval, list(train), epochs=1, progress=False), interval)[1]
+        yield "MC dropout", lambda: MCDropout(model, samples=16)
+
+    setting = deconvolution.Setting(TINY, 0.05, 0)
+    train, *_ = setting.loaders()
+    monkeypatch.setattr(deconvolution, "methods_of", two)
+    monkeypatch.setattr(fig_schematic, "EPOCHS", 10)
+    monkeypatch.setattr(fig_schematic, "FIT_EPOCHS", 10)
+    deconvolution.run(setting, tmp_path, lambda _: None)
+
+    drawn = {path.stem for path in reproduce.draw_deconvolution(tmp_path)}
+
+    assert drawn == {"README", "signals-1", "direction-noise-0.05", "posterior-bounds", "schematic"}
 
 
 def test_runs_of_another_scale_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

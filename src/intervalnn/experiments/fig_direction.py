@@ -18,11 +18,16 @@ def draw(folder: Path) -> list[Path]:
     written = []
     for noise in sorted({run.settings["noise"] for run in runs}):
         group = [run for run in runs if run.settings["noise"] == noise]
-        curves = {name: [run.settings["curves"][name]["direction"] for run in group] for name in WITH_DIRECTION}
+        curves = {
+            name: [run.settings["curves"][name]["direction"] for run in group]
+            for name in WITH_DIRECTION
+            if all(name in run.methods for run in group)
+        }
         drawn = direction(curves, f"1D deconvolution, noise {noise:g}, test signals of {len(group)} run(s)")
         written += save(drawn, folder / "figures" / f"direction-noise-{noise:g}")
-        first = group[0].settings["curves"]
-        bound = {key: curve for key, curve in first["INN, published"].items() if key.startswith("markov")}
+        first = group[0].settings["curves"].get("INN, published", {})
+        bound = {key: curve for key, curve in first.items() if key.startswith("markov")}
         title = f"Coverage bound of App. A, published recipe, noise {noise:g}"
-        written += save(markov(bound, title), folder / "figures" / f"markov-noise-{noise:g}")
+        if bound:
+            written += save(markov(bound, title), folder / "figures" / f"markov-noise-{noise:g}")
     return written

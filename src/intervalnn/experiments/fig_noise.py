@@ -12,8 +12,10 @@ __all__ = ["draw"]
 
 
 def draw(folder: Path) -> list[Path]:
-    """Draw the mean score of each method, over all runs that are there."""
+    """Draw the mean score of each method, over all runs that are there; nothing for a scale that has none."""
     runs = [json.loads(path.read_text())["rows"] for path in sorted(folder.glob("noise-behaviour-seed-*.json"))]
+    if not runs:
+        return []
     noises = [row["noise"] for row in runs[0]]
     runs = [rows for rows in runs if [row["noise"] for row in rows] == noises]
     series = {name: [[row["score"][name] for row in rows] for rows in runs] for name in runs[0][0]["score"]}

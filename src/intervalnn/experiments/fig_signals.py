@@ -20,7 +20,8 @@ def draw(folder: Path) -> list[Path]:
     files = sorted(folder.glob("noise-*-seed-0.npz"))
     settings = {f"noise {path.stem.split('-')[1]}": dict(np.load(path)) for path in files}
     count = len(next(iter(settings.values()))["y"])
+    names = [name for name in METHODS if all(f"{name}/point" in arrays for arrays in settings.values())]
     written = []
     for sample in range(count):
-        written += save(columns(settings, METHODS, sample), folder / "figures" / f"signals-{sample + 1}")
+        written += save(columns(settings, names, sample), folder / "figures" / f"signals-{sample + 1}")
     return written

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from intervalnn.report.style import figure
+from intervalnn.report.style import BAND, POINT, TARGET, figure, tidy
 
 __all__ = ["comparison", "profile"]
 
@@ -93,15 +93,12 @@ def profile(arrays: Arrays, names: Sequence[str], sample: int) -> Any:
     panels = drawn.subplots(len(names), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, name in zip(panels, names, strict=True):
         point, below, above = (arrays[f"{name}/{part}"][sample, 0, row] for part in ("point", "below", "above"))
-        axes.fill_between(
-            range(len(point)), point - below, point + above, color="#56b4e9", alpha=0.6, lw=0, label="bounds"
-        )
-        axes.plot(y[row], color="#000000", lw=0.9, label="target")
-        axes.plot(point, color="#d55e00", lw=0.9, label="prediction")
+        axes.fill_between(range(len(point)), point - below, point + above, color=BAND, alpha=0.6, lw=0, label="bounds")
+        axes.plot(y[row], color=TARGET, lw=0.9, label="target")
+        axes.plot(point, color=POINT, lw=0.9, label="prediction")
         axes.set_ylabel(name, fontsize=8)
         axes.margins(x=0)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=7)
+        tidy(axes)
     panels[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     panels[-1].set_xlabel(f"column, in row {row}", fontsize=8)
     return drawn
