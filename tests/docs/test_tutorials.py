@@ -137,6 +137,13 @@ def test_the_table_of_peers_has_the_numbers_that_were_measured() -> None:
         ),
         ("when-not.md", "and 1.02 times with noise", "results-deconv.md", "is 1.017 times that of quantile heads"),
         ("when-not.md", "it is then 1.11 times", "results-deconv.md", "| INN | 0.91 | 1.327 | 0.93 | 1.107 |"),
+        (
+            "../README.md",
+            "is 5 % better than that of quantile heads",
+            "results-ct.md",
+            "is 0.953 times that of quantile",
+        ),
+        ("../README.md", "and 18 % better than MC dropout", "results-ct.md", "MC dropout 1.168"),
         ("how-it-works.md", "7.1 plain passes", "results-deconv.md", "| INN, published | 7.1 | 3.8 |"),
     ],
 )

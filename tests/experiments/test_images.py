@@ -2,13 +2,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 
 from intervalnn.cli import main
 from intervalnn.experiments import images, scales
+from intervalnn.experiments.reproduce import draw_images
+from intervalnn.prediction import Prediction
 from intervalnn.results import Run
 
 TINY = replace(
@@ -96,3 +100,32 @@ def test_a_promise_that_cannot_be_made_is_said_not_raised(tmp_path: Path) -> Non
 
     assert "refused" in images._promise(method, found)
     assert method.calibration is None
+
+
+class Flat(images.methods.ConstantWidth):
+    """A method without gaps, so that no scaling covers anything."""
+
+    def _predict(self, *args: Any, **_: Any) -> Prediction:
+        point = self.point(*args)
+        return Prediction(point, *(torch.zeros_like(point) for _ in range(3)))
+
+
+def test_a_method_that_no_scaling_brings_to_coverage_is_listed_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        images,
+        "methods_of",
+        lambda model, *_: iter([("flat", lambda: Flat(model)), ("wide", lambda: images.methods.ConstantWidth(model))]),
+    )
+    setting = images.Setting("denoising", TINY, 0)
+
+    images.run(setting, images.Data(setting, tmp_path / "work", print), tmp_path, print)
+    (tmp_path / "seed-0.npz").unlink()  # a run that was passed on without its pictures
+    draw_images(tmp_path)
+
+    run = Run.load(tmp_path / "seed-0.json")
+    assert "no factor keeps this promise" in run.settings["curves"]["flat"]["refused"]
+    page = (tmp_path / "README.md").read_text()
+    assert "| no scaling of its bounds has it |" in page and page.count("| wide |") >= 3
+    assert not list((tmp_path / "figures").glob("images-*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,10 +36,17 @@ def _run(make: Callable[[Callable[[str], None]], list[Path]]) -> None:
     """Make or draw an experiment, and say where to look."""
     from rich.console import Console
 
-    console = Console()
+    console, start = Console(), time.monotonic()
+
+    def log(what: str) -> None:
+        console.print(f"{time.monotonic() - start:6.0f} s  {what}", highlight=False, markup=False)
+
     try:
-        with console.status("starting") as status:
-            written = make(status.update)
+        if console.is_terminal:
+            with console.status("starting") as status:
+                written = make(status.update)
+        else:
+            written = make(log)
     except (FileNotFoundError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     console.print(f"Wrote {len(written)} files; look at [bold]{written[0]}[/] first.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,16 +103,24 @@ def measure(
             continue
         say(f"{path.stem}: {name}")
         method = make()
-        seed = whole.seed or 0
-        one = evaluate({name: method}, test, METRICS, held_out=val, coverage=COVERAGE, seed=seed, progress=False).runs[
-            0
-        ]
-        curves = _curves(method, loaders, beta) | more(name, method)
+        one, refused = _evaluated(name, method, val, test, whole.seed or 0)
+        curves = _curves(method, loaders, beta) | more(name, method) | refused
         settings = whole.settings | {"curves": whole.settings["curves"] | {name: curves}}
         whole = replace(one, methods=whole.methods | one.methods, seed=whole.seed, settings=settings)
         _keep(path.with_suffix(".npz"), name, method, test, examples)
         whole.save(path, overwrite=True)
     return whole
+
+
+def _evaluated(
+    name: str, method: Any, val: DataLoader[Any], test: DataLoader[Any], seed: int
+) -> tuple[Run, dict[str, str]]:
+    """Return what was measured; where no scaling of the bounds has the coverage, not at equal coverage, and why."""
+    measured = partial(evaluate, {name: method}, test, METRICS, coverage=COVERAGE, seed=seed, progress=False)
+    try:
+        return measured(held_out=val).runs[0], {}
+    except ValueError as error:
+        return measured().runs[0], {"refused": str(error)}
 
 
 def _curves(method: Any, loaders: Loaders, beta: float) -> dict[str, Any]:

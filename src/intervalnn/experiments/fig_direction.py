@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from intervalnn.experiments.comparison import WITH_DIRECTION
+from intervalnn.experiments.tables import so_many
 from intervalnn.report.curves import direction, markov
 from intervalnn.report.style import save
 from intervalnn.results import Run
@@ -23,7 +24,7 @@ def draw(folder: Path) -> list[Path]:
             for name in WITH_DIRECTION
             if all(name in run.methods for run in group)
         }
-        drawn = direction(curves, f"1D deconvolution, noise {noise:g}, test signals of {len(group)} run(s)")
+        drawn = direction(curves, f"1D deconvolution, noise {noise:g}, test signals, {so_many(group)}")
         written += save(drawn, folder / "figures" / f"direction-noise-{noise:g}")
         first = group[0].settings["curves"].get("INN, published", {})
         bound = {key: curve for key, curve in first.items() if key.startswith("markov")}

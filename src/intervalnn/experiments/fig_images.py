@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from intervalnn.experiments.comparison import WITH_DIRECTION
+from intervalnn.experiments.tables import so_many
 from intervalnn.report.curves import direction, markov
 from intervalnn.report.images import comparison, profile
 from intervalnn.report.style import save
@@ -21,24 +23,29 @@ METHODS = ("MC dropout", "ProbOut, published", "INN, published", "INN", "quantil
 def draw(folder: Path) -> list[Path]:
     """Draw the examples of the first run, and direction and Markov curves over all runs."""
     runs = [Run.load(path) for path in sorted(folder.glob("seed-*.json"))]
-    arrays = dict(np.load(min(folder.glob("seed-*.npz"))))
-    names = [name for name in METHODS if f"{name}/point" in arrays]
-    written, figures = [], folder / "figures"
-    for sample in range(len(arrays["y"])):
-        drawn = comparison(
-            arrays, names, sample, title=f"test image {sample + 1}; the arrow points at the largest error"
-        )
-        written += save(drawn, figures / f"images-{sample + 1}")
-    written += save(profile(arrays, names, 0), figures / "profile")
+    figures = folder / "figures"
+    kept = min(folder.glob("seed-*.npz"), default=None)  # large, so maybe not everywhere
+    written = [] if kept is None else _examples(dict(np.load(kept)), figures)
     curves = {
         name: [run.settings["curves"][name]["direction"] for run in runs]
         for name in WITH_DIRECTION
         if all(name in run.methods for run in runs)
     }
     if curves:
-        written += save(direction(curves, f"test images of {len(runs)} run(s)"), figures / "direction")
+        written += save(direction(curves, f"test images, {so_many(runs)}"), figures / "direction")
     first = runs[0].settings["curves"].get("INN, published", {})
     bound = {key: curve for key, curve in first.items() if key.startswith("markov")}
     if bound:
         written += save(markov(bound, "Coverage bound of App. A, published recipe"), figures / "markov")
     return written
+
+
+def _examples(arrays: dict[str, Any], figures: Path) -> list[Path]:
+    names = [name for name in METHODS if f"{name}/point" in arrays]
+    written = []
+    for sample in range(len(arrays["y"])):
+        drawn = comparison(
+            arrays, names, sample, title=f"test image {sample + 1}; the arrow points at the largest error"
+        )
+        written += save(drawn, figures / f"images-{sample + 1}")
+    return written + save(profile(arrays, names, 0), figures / "profile")

@@ -124,7 +124,7 @@ def underlying(setting: Setting, found: Data, work: Path) -> nn.Module:
     """Return the trained network, read from ``work`` if it was trained before."""
     scale = setting.scale
     torch.manual_seed(setting.seed)
-    model = UNet(scale.base, dropout=scale.dropout).to(setting.device)
+    model = UNet(scale.base, dropout=scale.dropout).to(setting.device, memory_format=torch.channels_last)
     return trained(
         model,
         found.loader("train"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from intervalnn import losses
@@ -135,7 +136,7 @@ def _time_images(folder: Path, setting: images.Setting, found: images.Data, say:
     scale, train = setting.scale, found.loader("train", count=10 * setting.scale.batch)
 
     def plain(epochs: int) -> nn.Module:
-        model = UNet(scale.base, dropout=scale.dropout).to(setting.device)
+        model = UNet(scale.base, dropout=scale.dropout).to(setting.device, memory_format=torch.channels_last)
         fit(model, train, loss=losses.mse, epochs=epochs, lr=scale.lr, progress=False)
         return model.eval()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from intervalnn.experiments import run_time, tables
 from intervalnn.experiments.comparison import COVERAGE
-from intervalnn.experiments.tables import both, comparison, published, together
+from intervalnn.experiments.tables import both, comparison, published, so_many, together
 from intervalnn.results import Results, Run
 
 __all__ = ["page", "results", "write"]
@@ -43,10 +43,10 @@ def page(folder: Path) -> str:
         + ", ".join(f"{count} {name}" for name, count in counts.items())
         + f" slices, split by patient, on the scale [0, 1] = -1000 to 1000 HU. Measured by `{about['problem']}`. U-Net "
         f"of base {scale['base']}, {about['parameters']} parameters, dropout {scale['dropout']}, {scale['epochs']} "
-        f"epochs; {len(found.runs)} run(s). Mean ± standard deviation over runs.",
+        f"epochs; {so_many(found.runs)}. Mean ± standard deviation over runs.",
         _table_1(found, about["task"]),
         comparison(f"Methods at equal coverage, seeds {[run.seed for run in found.runs]}", found, "images"),
-        published(found, PUBLISHED),
+        published(found, PUBLISHED if about["task"] == "ct" else None),
         _promises(found),
         _artefacts(found),
     ]

@@ -12,9 +12,10 @@ from typing import Any
 from intervalnn.experiments.comparison import COVERAGE
 from intervalnn.results import Results, Run
 
-__all__ = ["WINKLER", "both", "comparison", "curve_range", "published", "together", "write"]
+__all__ = ["WINKLER", "both", "comparison", "curve_range", "published", "so_many", "together", "write"]
 
 WINKLER = "winkler at equal coverage"
+KEPT = 0.01  # share of components that a direction must be given for, to count
 
 
 def together(runs: Iterable[Run]) -> Results:
@@ -49,8 +50,9 @@ def comparison(title: str, found: Results, samples: str) -> str:
     def over_mae(name: str, metric: str) -> list[float]:
         return [float(v.mean()) / unit for v, unit in zip(found.per_run(name, metric), mae, strict=True)]
 
-    base = over_mae("quantile heads", WINKLER) if "quantile heads" in found.methods else []
-    for name in sorted(found.methods, key=lambda n: statistics.fmean(over_mae(n, WINKLER))):
+    scaled = [name for name in found.methods if all(len(values) for values in found.per_run(name, WINKLER))]
+    base = over_mae("quantile heads", WINKLER) if "quantile heads" in scaled else []
+    for name in sorted(scaled, key=lambda n: statistics.fmean(over_mae(n, WINKLER))):
         score = over_mae(name, WINKLER)
         ratio = f"{statistics.fmean(a / b for a, b in zip(score, base, strict=True)):.3f}" if base else "-"
         same = not base or name == "quantile heads"
@@ -61,19 +63,27 @@ def comparison(title: str, found: Results, samples: str) -> str:
             f"| {both(over_mae(name, 'centre_mae'), '.2f')} "
             f"| {found.spread(name, 'pearson')} | {found.spread(name, 'ause')} |"
         )
+    lines += [
+        f"| {name} | {found.spread(name, 'coverage')} | no scaling of its bounds has it | | | | "
+        f"| {both(over_mae(name, 'centre_mae'), '.2f')} "
+        f"| {found.spread(name, 'pearson')} | {found.spread(name, 'ause')} |"
+        for name in found.methods
+        if name not in scaled
+    ]
     return "\n".join(lines)
 
 
-def published(found: Results, numbers: dict[str, str]) -> str:
-    """Return what the paper reports, by its own metrics and by the corrected ones."""
+def published(found: Results, numbers: dict[str, str] | None) -> str:
+    """Return what the paper reports, by its own metrics and by the corrected ones, below its own numbers if any."""
     lines = [
         "\nThe paper's own numbers, by the published metrics (only misses above count; cosine instead of correlation; "
         "chance taken as one half) and as they should be:\n",
         "| method | published coverage metric | coverage | cosine PWCC | PWCC "
-        "| direction right, by strength | more frequent side |",
+        "| direction right, by strength (down to 1 % of components) | more frequent side |",
         "| --- | --- | --- | --- | --- | --- | --- |",
-        f"| *published* | {numbers['coverage']} | | | | {numbers['direction']} | |",
     ]
+    if numbers is not None:
+        lines.append(f"| *published* | {numbers['coverage']} | | | | {numbers['direction']} | |")
     for name in ("INN, published", "INN", "MC dropout", "ProbOut, published"):
         if name not in found.methods:
             continue
@@ -87,15 +97,21 @@ def published(found: Results, numbers: dict[str, str]) -> str:
 
 
 def curve_range(curves: list[Any], key: str) -> str:
-    """Return the least and the largest value of a curve that is the mean over runs."""
+    """Return the least and the largest value of a curve that is the mean over runs, where enough is kept."""
     if any(curve is None for curve in curves):
         return "has none"
+    kept = [statistics.fmean(values) for values in zip(*(c["kept"] for c in curves), strict=True)]
     columns = [
         [v for v in values if v is not None and not math.isnan(v)]
         for values in zip(*(c[key] for c in curves), strict=True)
     ]
-    means = [statistics.fmean(column) for column in columns if column]
+    means = [statistics.fmean(column) for column, share in zip(columns, kept, strict=True) if column and share >= KEPT]
     return f"{min(means):.1%} to {max(means):.1%}" if means else "undefined"
+
+
+def so_many(runs: list[Run]) -> str:
+    """Return how many runs there are, in words."""
+    return "1 run" if len(runs) == 1 else f"{len(runs)} runs"
 
 
 def both(values: list[float], digits: str) -> str:

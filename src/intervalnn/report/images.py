@@ -52,14 +52,14 @@ def comparison(arrays: Arrays, names: Sequence[str], sample: int, *, title: str)
         for axes in (top, middle, bottom):
             _point_at(axes, worst, y.shape[0])
         if not np.abs(tilt).max() > 1e-6:
-            last.set_visible(False)
             last.images[0].colorbar.remove()
+            last.clear()
+            last.set_frame_on(False)
     for axes in grid.ravel():
         axes.set_xticks([])
         axes.set_yticks([])
     for label, row in zip(rows, grid[:, 1:], strict=True):
-        first = next((axes for axes in row if axes.get_visible()), row[0])
-        first.set_ylabel(label if label != "direction" else "direction\n(violet: likely too low)", fontsize=9)
+        row[0].set_ylabel(label if label != "direction" else "direction\n(violet: likely too low)", fontsize=9)
     drawn.suptitle(title, fontsize=10)
     return drawn
 
