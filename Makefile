@@ -39,6 +39,11 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/export.py
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/floor.py
+	$(BIN)/python benchmarks/kinds.py
+	$(BIN)/python benchmarks/large.py image --memory 4
+	$(BIN)/python benchmarks/large.py volume
 	$(BIN)/python benchmarks/summary.py
 
 # Every table and figure that is there, into results/; SCALE=paper wants a GPU.

@@ -19,7 +19,7 @@ import traceback
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from architectures import architecture
@@ -27,6 +27,7 @@ from torch.func import functional_call
 
 import intervalnn as inn
 from intervalnn.cost import versions
+from intervalnn.gaps import Kind
 
 RESULTS = Path(__file__).parent / "results"
 STEPS = 12
@@ -35,13 +36,13 @@ TARGETS = 3  # components attacked per network and gaps
 ROUNDING = {torch.float64: 1e-9, torch.float32: 2e-4}  # relative to the largest output
 
 
-def trial(seed: int, device: str) -> Iterator[dict[str, Any]]:
+def trial(seed: int, device: str, kind: Kind) -> Iterator[dict[str, Any]]:
     """Yield what was found for each of three sizes of gaps around one network."""
     depth = (1, 1, 2, 3, 4, 6, 8)[seed % 7]
     made = architecture(seed, depth)
     dtype = torch.float32 if seed % 5 == 4 else torch.float64
     model, x = made.model.to(device, dtype), made.x.to(device, dtype)
-    net = inn.IntervalNetwork(model, layers="all")
+    net = inn.IntervalNetwork(model, layers="all", kind=kind)
     net(x)
     generator = torch.Generator(device).manual_seed(seed)
     for rel in (1e-3, 1e-2, 1e-1):
@@ -57,19 +58,18 @@ def trial(seed: int, device: str) -> Iterator[dict[str, Any]]:
         }
 
 
+@torch.no_grad()
 def _random_gaps(net: inn.IntervalNetwork, rel: float, generator: torch.Generator) -> None:
     """Give every parameter gaps: asymmetric, about ``rel`` times its size, one in five zero."""
     for name in net.names:
-        point = net.weight_intervals()[name].point
-
-        def drawn(point: torch.Tensor = point) -> torch.Tensor:
-            size = rel * (point.abs() + point.abs().mean())
+        gaps, point = net.gaps.get_submodule(name), net.weight_intervals()[name].point
+        point = torch.view_as_real(point) if point.is_complex() else point
+        size = rel if gaps.relative else rel * (point.abs() + point.abs().mean())
+        for gap in (gaps.below, gaps.above):
             share, kept = (
-                torch.rand(point.shape, generator=generator, device=point.device, dtype=point.dtype) for _ in range(2)
+                torch.rand(gap.shape, generator=generator, device=gap.device, dtype=gap.dtype) for _ in range(2)
             )
-            return size * share * (kept > 0.2)
-
-        net.set_gaps(name, drawn(), drawn())
+            gap.copy_(size * share * (kept > 0.2))
 
 
 def _attacked(
@@ -161,10 +161,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--kind", choices=get_args(Kind), default="weight", help="what has a gap of its own")
     parser.add_argument("--seed", type=int, default=0, help="the first; trial after trial counts up from it")
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
-    out = options.out or RESULTS / f"attack-{options.device}.json"
+    suffix = "" if options.kind == "weight" else f"-{options.kind}"
+    out = options.out or RESULTS / f"attack-{options.device}{suffix}.json"
     torch.backends.cudnn.allow_tf32 = False  # its rounding is coarser than what is searched for
     start, seed = time.monotonic(), options.seed
     found: list[dict[str, Any]] = []
@@ -173,7 +175,7 @@ def main() -> None:
     said = start
     while time.monotonic() - start < 60 * options.minutes:
         try:
-            for one in trial(seed, options.device):
+            for one in trial(seed, options.device, options.kind):
                 found.append(one)
                 if one["outside"]:
                     violations.append(one)
@@ -192,6 +194,7 @@ def main() -> None:
         "command": "python " + " ".join(sys.argv),
         "minutes": (time.monotonic() - start) / 60,
         "versions": versions(torch.device(options.device).type),
+        "kind": options.kind,
         "networks": seed - options.seed,
         "trials": len(found),
         "outputs": sum(one["outputs"] for one in found),

@@ -56,7 +56,7 @@ def variants(args: argparse.Namespace) -> dict[str, Callable[[], None]]:
     x, y = torch.randn(2, args.batch, 1, args.size, args.size, device=args.device)
     runs: dict[str, Callable[[], None]] = {"plain": step(model, losses.mse, x, y)}
     for label, layers in (("last 7", 7), ("all layers", "all")):
-        for kind in ("weight", "channel"):
+        for kind in ("weight", "input"):
             for recompute in (False, True):
                 name = f"intervals, {label}, a gap per {kind}" + (", recomputing" if recompute else "")
                 runs[name] = interval_step(model, x, y, layers, recompute, kind=kind)

@@ -27,9 +27,11 @@ def widened(model: nn.Module, x: Tensor, layers: Any, relative: float = 1e-3, **
     net = inn.IntervalNetwork(model, layers=layers, **options)
     with torch.no_grad():
         net(x)
-        for name, weight in net.weight_intervals().items():
-            if name in net.names:
-                net.set_gaps(name, relative * weight.point.abs(), relative * weight.point.abs())
+        for name in net.names:
+            gaps = net.gaps.get_submodule(name)
+            size = relative if gaps.relative else relative * model.get_parameter(name).abs()
+            gaps.below.copy_(torch.as_tensor(size))
+            gaps.above.copy_(torch.as_tensor(size))
     return net
 
 
@@ -61,16 +63,18 @@ def variants(args: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     plain = compiled(copy.deepcopy(model))
     gap_dtype = getattr(torch, args.gap_dtype) if args.gap_dtype else None
     runs: dict[str, Callable[[], Any]] = {"plain": lambda: plain(x)}
-    for label, layers, exact in (
-        ("all layers", "all", False),
-        ("all layers, exact form", "all", True),
-        ("last 7", 7, False),
-        ("last 7, exact form", 7, True),
-        ("last 1", 1, False),
+    for label, layers, options in (
+        ("all layers", "all", {}),
+        ("all layers, a gap per input", "all", {"kind": "input"}),
+        ("all layers, exact form", "all", {"exact": True}),
+        ("last 7", 7, {}),
+        ("last 7, a gap per input", 7, {"kind": "input"}),
+        ("last 7, exact form", 7, {"exact": True}),
+        ("last 1", 1, {}),
     ):
-        if exact and args.skip_exact:
+        if "exact" in options and args.skip_exact:
             continue
-        net = widened(model, x, layers, exact=exact, gap_dtype=gap_dtype)
+        net = widened(model, x, layers, gap_dtype=gap_dtype, **options)
         if args.compile:
             net.compile(dynamic=False, **({"mode": args.mode} if args.mode else {}))
         runs[f"intervals, {label}"] = lambda net=net: net(x)

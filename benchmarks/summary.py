@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
 INTRODUCTION = """# Results
 
 Written by `python benchmarks/summary.py` from the files beside it, each of which holds the command, the settings and
 the versions that made it. Time is a ratio to the plain forward (in `memory-*` to the plain training step) of the same
-run; peak memory is in MiB, and left open where a CUDA graph holds it.
+run; peak memory is in MiB, and left open where a CUDA graph holds it. A floor is what the products take at the measured
+matrix rate, and one pass over memory between them.
 
 MC dropout is twice as slow in the default layout as in channels last, where it costs what ten plain passes cost:
 compiled, its masks make torch fall back to a slow pass in that layout. So compare with either. CUDA graphs
@@ -24,13 +26,27 @@ def section(path: Path) -> str:
     lines = [
         f"\n## {path.stem}\n",
         f"`{record['command']}` ({record['versions']['device']}, torch {record['versions']['torch']})\n",
-        "| variant | time | peak memory |",
-        "| --- | --- | --- |",
     ]
+    if "kind" in record["rows"][0]:
+        return "\n".join(lines + kinds(record["rows"]))
+    lines += ["| variant | time | peak memory |", "| --- | --- | --- |"]
     for row in record["rows"]:
         memory = "" if "reduce-overhead" in record["command"] else f"{row['peak_mib']:.0f}"
         lines.append(f"| {row['variant']} | {row['ratio']:.2f} | {memory} |")
     return "\n".join(lines)
+
+
+def kinds(rows: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "Interval score at equal coverage (1D task, quick scale) by what has a gap of its own, times that of every "
+        "weight:\n",
+        "| noise | layers | a gap per | score / MAE | x weight |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    return lines + [
+        f"| {r['noise']:g} | {r['layers']} | {r['kind']} | {r['score']:.2f} | {r['score, x weight']:.3f} |"
+        for r in rows
+    ]
 
 
 def main() -> None:

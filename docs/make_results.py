@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "results" / "deconv" / "paper"
 LONGER = ROOT / "results" / "deconv" / "longer"
 CT = ROOT / "results" / "ct" / "medium"
-ATTACKS = ROOT / "benchmarks" / "results"
+CAMPAIGNS = ROOT / "benchmarks" / "results"
 WINKLER = tab_deconvolution.WINKLER
 SHORT = {"inn": "INN", "paper": "INN, published", "drop": "MC dropout", "prob": "ProbOut, published"}
 
@@ -298,26 +298,79 @@ def other_tasks() -> str:
 
 
 def robustness_page() -> str:
+    """Return what campaigns against the library found."""
+    return "\n".join(
+        [
+            "# Robustness\n",
+            "**Written by `docs/make_results.py` from `benchmarks/results`; no number is typed by hand.** The "
+            "campaigns are `benchmarks/attack.py`, `kill.py` and `fuzz.py`, each for a given time and with a seed; "
+            "short versions of the last two run with the tests (`tests/abuse`).",
+            attacks(),
+            kills(),
+            fuzz(),
+            (ROOT / "docs" / "robustness-found.template.md").read_text(),
+        ]
+    )
+
+
+def kills() -> str:
+    """Return what killing processes has cost."""
+    found = json.loads((CAMPAIGNS / "kill.json").read_text())
+    wrong = ("lost", "half_written", "different", "failed", "left")
+    lines = [
+        "\n## Killed at random moments\n",
+        f"{found['minutes']:.0f} minutes of SIGKILL: {found['total']['kills']} kills, "
+        f"{found['total']['while_writing']} of them while a file was being written. After each, the job starts again; "
+        "at the end the result must be that of an undisturbed run, bit for bit, and every file whole.\n",
+        "| job | kills | while writing | lost | half-written | different | could not go on | rubbish left |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, job in found["jobs"].items():
+        cells = " | ".join(str(len(job[key])) for key in wrong)
+        lines.append(f"| {name} | {job['kills']} | {job['while_writing']} | {cells} |")
+    return "\n".join(lines)
+
+
+def fuzz() -> str:
+    """Return what damaged files and odd settings led to."""
+    found = json.loads((CAMPAIGNS / "fuzz.json").read_text())
+    random, guided = found["cases"], found["guided cases"]
+    lines = [
+        "\n## Damaged files and odd settings\n",
+        f"{found['minutes']:.0f} minutes, {sum(random.values()) + sum(guided.values())} cases, "
+        f"{len(found['failures'])} failures. Real files with bytes changed, cut, added or taken out, and headers with "
+        "odd values; configurations and command lines of odd parts. A case fails unless it gives the right result or a "
+        "clear error that names the file, quotes no patient, and leaves nothing behind. Guided cases are chosen by "
+        "atheris, which looks for inputs that reach new code.\n",
+        "| what | random cases | guided cases |",
+        "| --- | --- | --- |",
+    ]
+    lines += [f"| {name} | {random.get(name, 0)} | {guided.get(name, 0) or ''} |" for name in random | guided]
+    return "\n".join(lines)
+
+
+def attacks() -> str:
     """Return what the search for outputs outside the bounds found."""
     lines = [
-        "# Soundness under attack\n",
-        "**This page is written by `docs/make_results.py` from `benchmarks/results/attack-*.json`, which "
-        "`benchmarks/attack.py` makes.** Each trial draws a network of random layers, gaps around all its weights and "
+        "\n## Soundness under attack\n",
+        "Each trial draws a network of random layers, gaps around all its weights and "
         "an input, and moves the weights inside their intervals towards a bound of one output component, by sign steps "
         "along the gradient from two starts. Every output on the way is checked in all its components. The reach is "
         "how much of the gap the attack used: 1 is a bound that is met, above 1 would be a violation.\n",
-        "| machine | minutes | networks | trials | outputs checked | violations | failed conversions |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| machine | a gap per | minutes | networks | trials | outputs checked | violations | failed conversions |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    found = {path.stem: json.loads(path.read_text()) for path in sorted(ATTACKS.glob("attack-*.json"))}
+    found = {path.stem: json.loads(path.read_text()) for path in sorted(CAMPAIGNS.glob("attack-*.json"))}
     for each in found.values():
         counts = (each["networks"], each["trials"], each["outputs"], len(each["violations"]), len(each["failures"]))
         cells = " | ".join(str(count) for count in counts)
-        lines.append(f"| {each['versions']['device']} | {each['minutes']:.0f} | {cells} |")
+        lines.append(
+            f"| {each['versions']['device']} | {each.get('kind', 'weight')} | {each['minutes']:.0f} | {cells} |"
+        )
     for each in found.values():
         for title, groups in each["reach"].items():
             lines += [
-                f"\n## Reach {title} ({each['versions']['device']})\n",
+                f"\n### Reach {title} ({each['versions']['device']}, a gap per {each.get('kind', 'weight')})\n",
                 "| | median | largest | components |",
                 "| --- | --- | --- | --- |",
             ]
@@ -341,7 +394,7 @@ PAGES = {
 
 def main() -> None:
     pages = PAGES | ({"docs/results-ct.md": ct_page} if CT.exists() else {})
-    pages |= {"docs/robustness.md": robustness_page} if list(ATTACKS.glob("attack-*.json")) else {}
+    pages |= {"docs/robustness.md": robustness_page} if list(CAMPAIGNS.glob("attack-*.json")) else {}
     for name, page in pages.items():
         temporary = (ROOT / name).with_suffix(".part")
         temporary.write_text(page().rstrip() + "\n")

@@ -136,7 +136,9 @@ def test_fewer_steps_than_by_default_will_do(make: Make, layers: Any) -> None:
     assert covered(net, x, y) == pytest.approx(0.9, abs=0.02)
 
 
-@pytest.mark.parametrize(("kind", "cap"), [("channel", None), ("layer", None), ("weight", 0.5), ("channel", 0.5)])
+@pytest.mark.parametrize(
+    ("kind", "cap"), [("input", None), ("channel", None), ("layer", None), ("weight", 0.5), ("channel", 0.5)]
+)
 def test_every_kind_of_gaps_covers_with_a_cap_or_without(kind: Kind, cap: float | None) -> None:
     model, x, y = conv()
     net = inn.IntervalNetwork(model, kind=kind, cap=cap)
@@ -151,7 +153,7 @@ def test_every_kind_of_gaps_covers_with_a_cap_or_without(kind: Kind, cap: float 
 
 
 def test_kinds_and_caps_without_meaning_are_refused() -> None:
-    with pytest.raises(ValueError, match="kind must be one of 'weight', 'channel', 'layer', got 'row'"):
+    with pytest.raises(ValueError, match="kind must be one of 'weight', 'input', 'channel', 'layer', got 'row'"):
         inn.IntervalNetwork(nn.Linear(1, 1), kind="row")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="cap must be positive, or None for no limit, got 0"):
         inn.IntervalNetwork(nn.Linear(1, 1), cap=0)
@@ -710,7 +712,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(tmp_path: Path) -> None:
 
     assert numbers_again == numbers
     assert all(torch.equal(a, b) for a, b in zip(gaps, gaps_again, strict=True))
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stopped.pt", "whole.pt"]
 
 
 def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:

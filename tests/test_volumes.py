@@ -123,6 +123,33 @@ def test_a_network_in_three_dimensions_takes_patches() -> None:
     torch.testing.assert_close(found.score, torch.full_like(found.score, 60.0), rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.parametrize("patch", [(14, 11), (9, 40, 30)], ids=str)
+def test_patches_give_what_whole_slices_or_volumes_give(patch: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    conv = nn.Conv2d if len(patch) == 2 else nn.Conv3d
+    net = inn.IntervalNetwork(nn.Sequential(conv(1, 2, 3, padding=1), nn.ReLU(), conv(2, 1, 3, padding=1)).eval())
+    net.set_gaps("2.weight", below=0.01, above=0.02)
+    scan = volume((20, 40, 30))
+
+    found = predict_volume(net, scan, patch=patch, progress=False)
+
+    x = torch.from_numpy((scan.images + 1000) / 2000)
+    expected = net.predict(x[:, None] if len(patch) == 2 else x[None, None])
+    for name, offset in (("point", -1000), ("lower", -1000), ("upper", -1000), ("score", 0)):
+        whole = expected[name].view_as(x) * 2000 + offset
+        torch.testing.assert_close(found[name], whole, rtol=1e-4, atol=1e-2)
+
+
+def test_patches_of_a_network_that_looks_everywhere_are_blended_if_asked() -> None:
+    method, scan = inn.ConstantWidth(nn.InstanceNorm2d(1).eval()), volume((2, 40, 30))
+
+    with pytest.raises(ValueError, match=r"blend patches: predict_volume\(..., overlap=0.25\)"):
+        predict_volume(method, scan, patch=(20, 30), progress=False)
+    found = predict_volume(method, scan, patch=(20, 30), overlap=0.25, progress=False)
+
+    assert found.point.shape == (2, 40, 30)
+
+
 def test_images_are_cut_to_the_window_and_unit_images_are_left_alone() -> None:
     seen: list[Tensor] = []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from intervalnn.version import __version__
 
 if TYPE_CHECKING:
-    from intervalnn import bayes, data, guarantee, losses, methods, metrics, models, rules, tasks, view, volumes
+    from intervalnn import bayes, data, guarantee, losses, methods, metrics, models, rules, tasks, tiling, view, volumes
     from intervalnn.calibration import Calibration, calibrate
     from intervalnn.evaluation import evaluate
     from intervalnn.exporting import export
@@ -60,6 +60,7 @@ __all__ = [
     "rule",
     "rules",
     "tasks",
+    "tiling",
     "view",
     "volumes",
 ]

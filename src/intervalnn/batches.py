@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, TensorDataset, default_collate
 
-from intervalnn.pairs import arguments, split
+from intervalnn.pairs import arguments, is_empty, moved, split
 
 __all__ = ["Batches", "parts"]
 
@@ -17,7 +17,7 @@ __all__ = ["Batches", "parts"]
 def parts(batch: Any, device: torch.device) -> tuple[tuple[Any, ...], Tensor]:
     """Return the model's arguments and the target of a batch, on the device."""
     x, target = split(batch)
-    return arguments(x, device), target.to(device, non_blocking=True)
+    return arguments(x, device), moved(target, device)
 
 
 class Batches:
@@ -62,10 +62,18 @@ class Batches:
     def epoch(self, number: int) -> Iterator[tuple[Any, float]]:
         """Yield this process's share of each batch, and its weight in the mean over processes."""
         if not isinstance(self.loader, DataLoader) or not self.indexed:
-            yield from ((batch, 1.0) for batch in self.loader)
+            yield from ((batch, 1.0) for batch in self.loader if not is_empty(split(batch)[1]))
             return
         shares, weights = self._shares(self.loader, number)
         yield from zip(_read(self.loader, shares), weights, strict=True)
+
+    def in_order(self) -> Iterator[Any]:
+        """Yield whole batches in the order of the data set, or as the loader has them."""
+        if isinstance(self.loader, DataLoader) and self.indexed:
+            samples = torch.arange(len(self.loader.dataset))  # type: ignore[arg-type]
+            yield from _read(self.loader, [share.tolist() for share in samples.split(self.loader.batch_size or 1)])
+        else:
+            yield from self.loader
 
     def _shares(self, loader: DataLoader[Any], number: int) -> tuple[list[list[int]], list[float]]:
         """Return the samples of each of this process's shares, and their weights."""

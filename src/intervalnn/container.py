@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import secrets
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from intervalnn.files import replacing
 from intervalnn.fingerprint import sha256
 
-__all__ = ["VERSION", "read", "replacing", "write"]
+__all__ = ["VERSION", "read", "verify_archive", "write"]
 
 VERSION = 1  # of the format; raise it when older code would misread a file
+FOLDER = 0x10  # among the attributes in an archive: torch takes a record so marked as there, and reads nothing
 KEY = "intervalnn"  # the one key of the metadata, since several are written in random order
 
 
@@ -37,46 +37,7 @@ def write(path: str | Path, settings: Mapping[str, Any], tensors: Mapping[str, T
         try:
             save_file(own, temporary, metadata={KEY: text})
         except SafetensorError as error:
-            raise OSError(f"could not write {path}: {error}") from error
-
-
-@contextlib.contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary file to write to, which takes the place of ``path`` at the end, if all went well.
-
-    It lies in the same folder, reaches the disk before it is renamed, and has the permissions
-    that a new file has.
-    """
-    path = Path(path).resolve()  # so that a link stays a link
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    mode = _create(temporary)
-    try:
-        yield temporary
-        temporary.chmod(mode)  # safetensors 0.8 replaces the file by one that only its owner can read
-        _sync(temporary, os.O_RDWR)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        _sync(path.parent, os.O_RDONLY)
-
-
-def _create(path: Path) -> int:
-    """Make an empty file and return its permissions, which the umask has had its say in."""
-    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    try:
-        return os.fstat(file).st_mode & 0o777
-    finally:
-        os.close(file)
-
-
-def _sync(path: Path, flags: int) -> None:
-    file = os.open(path, flags)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+            raise OSError(str(error)) from error
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -95,6 +56,15 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if document.get("sha256") != _checksum(document.get("settings"), tensors):
         raise ValueError(f"{path} is damaged: its contents do not match their checksum; save it anew")
     return document["settings"], tensors
+
+
+def verify_archive(path: str | Path) -> None:
+    """Refuse a file of ``torch.save`` that is damaged, since torch itself does not look at the checksums in it."""
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+        folders = [each.filename for each in archive.infolist() if each.external_attr & FOLDER]
+    if damaged is not None or folders:
+        raise ValueError(f"{damaged or folders[0]} does not match its checksum, or is called a folder")
 
 
 def _document(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:

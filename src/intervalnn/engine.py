@@ -50,7 +50,7 @@ class TorchEngine:
     for others. Several machines need nothing but the launcher's own arguments.
 
     Every process holds the whole network: the bounds of a layer need all of its weights. To hold
-    less, choose fewer layers, or ``kind="channel"``, which needs next to no moments and gradients.
+    less, choose fewer layers, or ``kind="input"``, which needs next to no moments and gradients.
     In a loop of one's own, ``torch.distributed.fsdp.fully_shard(net)`` spreads gaps and moments.
     """
 

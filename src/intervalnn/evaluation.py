@@ -19,7 +19,7 @@ from torch import Tensor
 from intervalnn import metrics as all_metrics
 from intervalnn.calibration import Calibration, calibrate
 from intervalnn.cost import peak_bytes, synchronize, versions
-from intervalnn.pairs import Method, arguments, batches, checked, one, split, without
+from intervalnn.pairs import Method, arguments, batches, checked, is_empty, one, split, without
 from intervalnn.prediction import Prediction
 from intervalnn.results import Better, Measured, Results, Run
 
@@ -98,10 +98,12 @@ def evaluate(
         with _about(f"{name!r} on held_out"):
             data = None if held_out is None else shown(batches(held_out), escape(f"calibrate {name}"))
             measuring[name] = _Measuring(method, chosen, _calibration(method, data, coverage), coverage)
-    for batch in shown(batches(loader), "evaluate"):
+    for i, batch in enumerate(shown(batches(loader), "evaluate"), 1):
         x, target = split(batch)
+        if is_empty(target):
+            continue
         for name, each in measuring.items():
-            with _about(repr(name)):
+            with _about(f"{name!r} on batch {i}"):
                 each.take(x, target)
     measured = {name: each.result() for name, each in measuring.items()}
     device = next(iter(measuring.values())).device

@@ -10,6 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from intervalnn.files import replacing
+
 __all__ = ["Explanation", "Row"]
 
 
@@ -83,5 +85,6 @@ class Explanation:
         left.set_yticks(places, [row.name for row in self.rows], fontsize=8)
         left.invert_yaxis()
         path = Path(path)
-        figure.savefig(path, dpi=150)
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format=path.suffix.removeprefix(".") or None, dpi=150)
         return path

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
+from intervalnn.stretched import Stretched
 
 __all__ = ["Gaps", "Kind"]
 
-Kind = Literal["weight", "channel", "layer"]
+Kind = Literal["weight", "input", "channel", "layer"]
 
 
 class Gaps(nn.Module):
@@ -19,7 +20,9 @@ class Gaps(nn.Module):
 
     What is trained is ``below`` and ``above``, one number per entry (``"weight"``, the paper),
     or one per output channel or per layer, which then multiplies the size of each weight
-    (biases keep one number per entry). ``scale`` turns them into gaps: one at first, and one
+    (biases keep one number per entry). For ``"input"`` there is one per input channel, and they say
+    by which share its weights may shrink and grow (see :class:`intervalnn.stretched.Stretched`).
+    ``scale`` turns them into gaps: one at first, and one
     over the parameter's sensitivity once the network is balanced, so that a step of training moves
     the output by the same amount whichever layer it is in.
 
@@ -41,25 +44,44 @@ class Gaps(nn.Module):
             raise ValueError(f"cap must be positive, or None for no limit, got {cap}")
         around = torch.view_as_real(around) if around.is_complex() else around
         self.relative = kind != "weight" and around.dim() > 1
+        self.by_input = kind == "input" and self.relative
         self.cap = cap
         shape = list(around.shape)
         if self.relative:
-            shape = [shape[0] if kind == "channel" else 1] + [1] * (len(shape) - 1)
+            own = {"channel": (0,), "input": (1,), "layer": ()}[kind]
+            shape = [size if dim in own else 1 for dim, size in enumerate(shape)]
         self.below = nn.Parameter(around.new_zeros(shape))
         self.above = nn.Parameter(around.new_zeros(shape))
         self.register_buffer("scale", around.new_ones(()))
 
+    def stretched(self, point: Tensor) -> Stretched:
+        """Return ``point`` with the shares by which its inputs may shrink and grow, for gaps of every input."""
+        shrink, grow = (_NonNegative.apply(gap) * self.scale for gap in (self.below, self.above))  # type: ignore[no-untyped-call]
+        return Stretched(point, shrink.clamp(max=1.0), grow)
+
     def interval(self, point: Tensor, dtype: torch.dtype | None = None) -> Interval:
         """Return the interval around ``point``; a negative gap counts as none."""
         around = torch.view_as_real(point) if point.is_complex() else point
-        factor = self.scale * around.abs() if self.relative else self.scale
-        below, above = (_NonNegative.apply(gap) * factor for gap in (self.below, self.above))  # type: ignore[no-untyped-call]
+        if self.by_input:
+            bounds = self.stretched(around).interval()
+            below, above = bounds.below, bounds.above
+        else:
+            factor = self.scale * around.abs() if self.relative else self.scale
+            below, above = (_NonNegative.apply(gap) * factor for gap in (self.below, self.above))  # type: ignore[no-untyped-call]
         if self.cap is not None:
             most = self.cap * around.square().mean().sqrt()
             below, above = torch.minimum(below, most), torch.minimum(above, most)
         if point.is_complex():
             return Interval(point, torch.view_as_complex(below), torch.view_as_complex(above))
         return Interval(point, below.to(dtype or point.dtype), above.to(dtype or point.dtype))
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Cut what an optimiser has moved too far: negative gaps (Sec. 3), and shares that change a weight's sign."""
+        for gap in (self.below, self.above):
+            gap.clamp_(min=0.0)
+        if self.by_input:
+            self.below.copy_(torch.minimum(self.below, 1 / self.scale))
 
     @torch.no_grad()
     def rescale(self, scale: Tensor) -> None:

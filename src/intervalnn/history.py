@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import math
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from intervalnn.container import verify_archive
 from intervalnn.engine import Engine
+from intervalnn.files import replacing
 
 __all__ = ["Epoch", "History", "State"]
 
@@ -104,13 +106,10 @@ class State:
             "optimizer": self.optimizer.state_dict(),
             "best": self.best,
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".part")
-        with temporary.open("wb") as file:
-            torch.save(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        whole = io.BytesIO()  # torch itself ends the process where a disk is full
+        torch.save(content, whole)
+        with replacing(path) as temporary:
+            temporary.write_bytes(whole.getbuffer())
 
     def load(self, path: Path, engine: Engine, device: torch.device) -> bool:
         """Go on from a file that :meth:`save` wrote for the same settings; False if there is none.
@@ -130,20 +129,38 @@ class State:
                 )
         self.history.settings.update(history.settings)
         self.history.epochs, self.history.best = history.epochs, history.best
-        self.method.load_state_dict(content["method"])
-        self.optimizer.load_state_dict(content["optimizer"])
-        self.best = content["best"] and {name: value.to(device) for name, value in content["best"].items()}
+        try:
+            self.method.load_state_dict(content["method"])
+            self.optimizer.load_state_dict(content["optimizer"])
+            self.best = content["best"] and {name: value.to(device) for name, value in content["best"].items()}
+        except (RuntimeError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{path} belongs to a network with other layers or another kind of gaps; "
+                "go on with the same options, or remove it to start anew"
+            ) from error
         return True
 
 
 def _read(path: Path) -> Any:
     try:
+        verify_archive(path)
         content = torch.load(path, weights_only=True, map_location="cpu")
         if not {"history", "method", "optimizer", "best"} <= content.keys():
             raise KeyError("history")
+        _check(History.from_dict(content["history"]))
     except Exception as error:
         raise ValueError(f"{path} is not a checkpoint that fit has written; move it away to start anew") from error
     return content
+
+
+def _check(history: History) -> None:
+    """Refuse what :meth:`History.as_dict` cannot have given."""
+    numbers = [value for epoch in history.epochs for value in asdict(epoch).values()]
+    if not isinstance(history.settings, dict) or not all(isinstance(value, float | int) for value in numbers):
+        raise TypeError("settings and numbers")
+    history.as_dict()  # which no number beyond a float's range comes through
+    if type(history.best) is not int or not -1 <= history.best < len(history.epochs):
+        raise ValueError("the best epoch")
 
 
 def _same(saved: Any, now: Any) -> bool:

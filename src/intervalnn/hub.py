@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from intervalnn.container import replacing
+from intervalnn.files import replacing
 from intervalnn.network import IntervalNetwork
 from intervalnn.saving import load, save, settings_of
 

@@ -8,6 +8,7 @@ made, and the inputs. What no interval can reach stays a plain operation in both
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch._ops import OpOverload
 
 from intervalnn.capture import Program, where
 from intervalnn.interval import Interval
-from intervalnn.rules.bilinear import joined
+from intervalnn.rules.bilinear import joined, prepare_layer, stretches
 from intervalnn.table import MissingRuleError, Rule, aten, by_position, lookup, why_not
 
 _VIEWS = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
@@ -58,30 +59,37 @@ class Lifted:
         run: From that and the inputs to the outputs.
         weights: Names of the placeholders of ``prepare``.
         inputs: Names of the placeholders of ``run`` that are inputs of the model.
+        stretched: Those of ``weights`` that are to be given as :class:`intervalnn.stretched.Stretched`.
     """
 
     prepare: fx.GraphModule
     run: fx.GraphModule
     weights: list[str]
     inputs: list[str]
+    stretched: frozenset[str] = frozenset()
 
 
-def lift(program: Program, intervals: set[str], form: Form) -> Lifted:
+def lift(program: Program, intervals: set[str], form: Form, by_input: Collection[str] = ()) -> Lifted:
     """Return ``program`` over intervals, for the placeholders in ``intervals``.
+
+    Weights in ``by_input`` have gaps that are shares of every input: where nothing but layers take such a weight,
+    the inputs of these carry the shares.
 
     Raises:
         MissingRuleError: If an interval meets an operation that has no rule, or refuses it.
     """
-    return _Lift(program, intervals, form).lifted()
+    return _Lift(program, intervals, form, by_input).lifted()
 
 
 class _Lift:
     """One walk over the graph, node by node, writing both of the new graphs."""
 
-    def __init__(self, program: Program, intervals: set[str], form: Form) -> None:
+    def __init__(self, program: Program, intervals: set[str], form: Form, by_input: Collection[str]) -> None:
         self.program = program
         self.intervals = intervals
         self.form = form
+        placeholders = (node for node in program.graph.nodes if node.op == "placeholder")
+        self.stretched = frozenset(n.name for n in placeholders if n.name in by_input and _only_layers_take(n))
         self.facts: dict[fx.Node, Fact] = {}
         self.made: dict[fx.Node, fx.Node] = {}  # a node of the program to its counterpart
         self.handed: dict[fx.Node, fx.Node] = {}  # a node of `prepare` to its placeholder in `run`
@@ -107,6 +115,7 @@ class _Lift:
             fx.GraphModule({}, self.run),
             [name for name in sources if sources[name].kind != "input"],
             [name for name in sources if sources[name].kind == "input"],
+            self.stretched,
         )
 
     def _placeholder(self, node: fx.Node) -> None:
@@ -264,6 +273,20 @@ class _Lift:
             return self._graph(weight).call_function(_point, (made,)) if self.facts[n].interval else made
 
         return fx.map_arg(value, take)
+
+
+def _only_layers_take(node: fx.Node) -> bool:
+    """Say whether a weight goes nowhere but into layers that let their inputs carry its gaps."""
+    for user in node.users:
+        entry = lookup(user.target)
+        if entry is None or entry.prepare is not prepare_layer:
+            return False
+        (_, weight, *rest), _ = by_position(user.target, user.args, user.kwargs)
+        if weight is not node or user.all_input_nodes.count(node) != 1 or node in user.args[2:]:
+            return False
+        if not stretches(user.target, node.meta["val"], tuple(rest[1:])):
+            return False
+    return True
 
 
 def _refuse_random(node: fx.Node, entry: Rule | None) -> None:

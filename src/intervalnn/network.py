@@ -17,7 +17,7 @@ from intervalnn.gaps import Gaps, Kind
 from intervalnn.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
 from intervalnn.layers import Layers, chosen, did_you_mean, last, tied
-from intervalnn.lift import Form, Lifted, lift
+from intervalnn.lift import Form, Lifted
 from intervalnn.plan import Plan
 from intervalnn.prediction import Prediction
 from intervalnn.segments import Segments
@@ -43,8 +43,9 @@ class IntervalNetwork(nn.Module):
             last so many weight layers (linear, convolution, embedding) in the order in which
             they first run; names of modules or parameters; or a predicate, called with the
             name and the module of each layer.
-        kind: What has a gap of its own: every ``"weight"`` (the paper), every output
-            ``"channel"`` or every ``"layer"``; the last two are relative to the weights.
+        kind: What has a gap of its own: every ``"weight"`` (the paper, and the tightest), every
+            ``"input"`` channel (half the products: the fast choice), every output ``"channel"`` or
+            every ``"layer"``; the last three are relative to the weights.
         cap: The largest gap, as a multiple of the parameter's root mean square.
         exact: Take the exact form of the linear rules: bounds tighter by gap times width,
             for half as many products again. See :mod:`intervalnn.rules.bilinear`.
@@ -178,6 +179,15 @@ class IntervalNetwork(nn.Module):
                     f"gaps of '{name}' must be finite and not negative, got {float(new.min())} at the least"
                 )
             gap.copy_(new / gaps.scale if bool(gaps.scale > 0) else new)
+
+    def project(self) -> None:
+        """Cut negative gaps (Sec. 3), after a step of an optimiser.
+
+        The network does so where it reads them, and lets them come back; but which of them is a matter
+        of the whole batch's gradient, that no process sees while it computes its own.
+        """
+        for name in self.names:
+            self._gaps_of(name).project()
 
     def sensitivities(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Return for each parameter with gaps how much wider the bounds get per unit of all its gaps.
@@ -335,6 +345,7 @@ class IntervalNetwork(nn.Module):
     def _lookup(self, call: Call) -> Plan:
         """Return the program for a call, captured if need be, in its form over intervals."""
         refuse_training(self.model)
+        self._refuse_elsewhere(call)
         modules = list(self.model.modules())
         if len(modules) != len(self._seen) or any(a is not b for a, b in zip(modules, self._seen, strict=True)):
             self.refresh()  # a part of the model was replaced by another
@@ -350,26 +361,50 @@ class IntervalNetwork(nn.Module):
             self._known[sizes] = plan
         return self._known[sizes]
 
+    def _refuse_elsewhere(self, call: Call) -> None:
+        """Raise if what is to be computed together lies on several devices."""
+        first = next(self.model.parameters(), None)
+        if first is None:
+            return
+        own = next(self.gaps.parameters(), first).device
+        if own != first.device:
+            raise ValueError(
+                f"the model is on {first.device}, and the gaps around its weights on {own}, for it was moved without "
+                f"them; call net.to('{first.device}')"
+            )
+        for x in call.tensors:  # single numbers and indices may come from elsewhere
+            if x.device != own and x.dim() and x.dtype.is_floating_point and not self._is_spread():
+                raise ValueError(
+                    f"the model is on {own}, and an input on {x.device}; move it there with x.to('{own}'), "
+                    f"or the network here with net.to('{x.device}')"
+                )
+
+    def _is_spread(self) -> bool:
+        """Say whether the model itself lies on several devices, and so must know what to move where."""
+        return len({parameter.device for parameter in self.model.parameters()}) > 1
+
     def _capture(self, call: Call, before: list[Program]) -> Program:
         if not call.tensors:
-            raise ValueError("the call has no tensor among its arguments, so there is nothing to bound")
-        program = capture(self.model, call, before)
+            raise ValueError(
+                "the call has no tensor among its arguments, so there is nothing to bound; give torch tensors, such as "
+                "torch.from_numpy(x)"
+            )
+        try:
+            program = capture(self.model, call, before)
+        except ValueError as error:
+            _refuse_call(self.model, call, error)
+            raise
         if self._names is None:
             assert isinstance(self.layers, int)
             self._choose(last(self.layers, program, self._own))
         return program
 
     def _lift(self, program: Program, tensors: list[Tensor | Interval]) -> Plan:
-        names = set(self.names)
-        intervals = {
-            name
-            for name, source in program.sources.items()
-            if (source.kind == "parameter" and self._own[source.name] in names)
-            or (source.kind == "input" and isinstance(tensors[source.index], Interval))
-        }
-        lifted = lift(program, intervals, self.form)
-        gaps = {name: self._gaps_of(program.sources[name].name) for name in lifted.weights if name in intervals}
-        return Plan.of(program, lifted, self.model, gaps)
+        names, sources = set(self.names), program.sources.items()
+        own = {name: self._own[source.name] for name, source in sources if source.kind == "parameter"}
+        gaps = {name: self._gaps_of(parameter) for name, parameter in own.items() if parameter in names}
+        inputs = [n for n, source in sources if source.kind == "input" and isinstance(tensors[source.index], Interval)]
+        return Plan.of(program, self.model, gaps, self.form, inputs)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _weights(self, plan: Plan) -> Any:
@@ -437,6 +472,17 @@ def _refuse_not_finite(model: nn.Module) -> None:
             raise ValueError(f"parameter '{name}' has entries that are NaN or infinite; no interval is around them")
 
 
+def _refuse_call(model: nn.Module, call: Call, error: ValueError) -> None:
+    """Say so if the model itself does not take a call, whatever its intervals."""
+    args, kwargs = call.rebuild([t.point if isinstance(t, Interval) else t for t in call.tensors])
+    try:
+        with torch.no_grad():
+            model(*args, **kwargs)
+    except Exception as own:
+        given = ", ".join(f"{t.dtype} of shape {tuple(t.shape)}" for t in call.tensors)
+        raise ValueError(f"the model itself does not take this input, {given}; {error}") from own
+
+
 def _with_gap_dtype(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor | Interval:
     if dtype is None or not isinstance(x, Interval):
         return x
@@ -454,7 +500,7 @@ def _batches(call: Call, size: int) -> Iterator[tuple[tuple[Any, ...], dict[str,
         raise ValueError(
             f"with batch_size, all tensors must have one first dimension, got {[len(t) for t in call.tensors]}"
         )
-    for start in range(0, total, size):
+    for start in range(0, max(total, 1), size):
         yield call.rebuild([t[start : start + size] for t in call.tensors])
 
 

@@ -14,7 +14,19 @@ from torch.utils.data import Dataset, IterableDataset
 
 from intervalnn.prediction import Prediction
 
-__all__ = ["Method", "arguments", "batches", "checked", "one", "predicted", "split", "summed", "without"]
+__all__ = [
+    "Method",
+    "arguments",
+    "batches",
+    "checked",
+    "is_empty",
+    "moved",
+    "one",
+    "predicted",
+    "split",
+    "summed",
+    "without",
+]
 
 
 class Method(Protocol):
@@ -53,11 +65,13 @@ def predicted(method: Method, loader: Iterable[Any]) -> Iterator[tuple[Predictio
     The measurement is moved to ``method.device``, where the method has one.
     """
     prediction = None
-    for batch in batches(loader):
+    for i, batch in enumerate(batches(loader), 1):
         x, target = split(batch)
+        if is_empty(target):
+            continue
         with torch.no_grad():
             prediction = method.predict(*arguments(x, getattr(method, "device", None)))
-        yield prediction, checked(prediction, target)
+        yield prediction, checked(prediction, target, f"batch {i}")
     if prediction is None:
         raise ValueError("the loader is empty: it must yield at least one batch")
 
@@ -80,9 +94,24 @@ def arguments(x: Any, device: torch.device | None) -> tuple[Any, ...]:
     if device is None:
         return args
     found: tuple[Any, ...] = pytree.tree_map(
-        lambda part: part.to(device, non_blocking=True) if isinstance(part, Tensor) else part, args
+        lambda part: moved(part, device) if isinstance(part, Tensor) else part, args
     )
     return found
+
+
+def moved(part: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor of a batch on the device of the method."""
+    try:
+        return part.to(device, non_blocking=True)
+    except NotImplementedError as error:
+        raise ValueError(
+            f"a batch on {part.device} cannot be moved to {device}, where the model is: {error}"
+        ) from error
+
+
+def is_empty(target: Tensor) -> bool:
+    """Say whether a batch has no samples, as the last one of some loaders has; it counts for nothing."""
+    return target.dim() > 0 and len(target) == 0
 
 
 def one(prediction: Any) -> Prediction:
@@ -92,7 +121,7 @@ def one(prediction: Any) -> Prediction:
     return prediction
 
 
-def checked(prediction: Prediction, target: Tensor) -> Tensor:
+def checked(prediction: Prediction, target: Tensor, where: str = "the batch") -> Tensor:
     """Return the target on the device of the prediction, once it is known that the two can be compared."""
     point = one(prediction).point
     if target.shape != point.shape:
@@ -102,13 +131,17 @@ def checked(prediction: Prediction, target: Tensor) -> Tensor:
         )
     if point.is_complex() or target.is_complex():
         raise TypeError("complex predictions cannot be ordered; predict real and imaginary part apart")
+    target = moved(target, point.device)
     parts = {"target": target, "point": point, "gap below": prediction.below, "gap above": prediction.above}
     for name, part in parts.items():
         if not bool(part.isfinite().all()):
-            raise ValueError(f"the {name} must be finite, got NaN or infinity; leave out such samples")
+            first = int((~part.isfinite()).flatten(1).any(1).nonzero()[0]) if part.dim() > 1 else 0
+            raise ValueError(
+                f"the {name} must be finite, got NaN or infinity in sample {first} of {where}; leave out such samples"
+            )
         if name.startswith("gap") and bool((part < 0).any()):
             raise ValueError(f"the {name} of a prediction must be >= 0, got {float(part.min())}; see Prediction")
-    return target.to(point.device)
+    return target
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from intervalnn.capture import Program
 from intervalnn.gaps import Gaps
-from intervalnn.lift import Lifted
+from intervalnn.lift import Form, Lifted, lift
 
 __all__ = ["Plan", "Weight"]
 
@@ -24,6 +24,7 @@ class Weight:
     name: str
     gaps: Gaps | None
     constant: Tensor | None
+    stretched: bool = False
 
     def read(self) -> Tensor:
         """Return the tensor as the model has it now, or a constant of the program."""
@@ -31,6 +32,12 @@ class Weight:
         value = value if isinstance(value, Tensor) else self.constant
         assert value is not None
         return value.detach()
+
+    def around(self, point: Tensor, gap_dtype: torch.dtype | None) -> Any:
+        """Return ``point`` with its gaps, if any, in the form that the program takes."""
+        if self.gaps is None:
+            return point
+        return self.gaps.stretched(point) if self.stretched else self.gaps.interval(point, gap_dtype)
 
 
 @dataclass(slots=True)
@@ -54,8 +61,20 @@ class Plan:
     parts: Any = None
 
     @staticmethod
-    def of(program: Program, lifted: Lifted, model: nn.Module, gaps: Mapping[str, Gaps]) -> Plan:
-        """Look up where ``model`` holds what the program reads."""
+    def of(
+        program: Program, model: nn.Module, gaps: Mapping[str, Gaps], form: Form, inputs: Collection[str] = ()
+    ) -> Plan:
+        """Bring a program into its form over intervals, and look up where ``model`` holds what it reads.
+
+        Args:
+            program: What the model computes.
+            model: The underlying model.
+            gaps: The gaps of weights, by the names of the program's placeholders.
+            form: How products are bounded.
+            inputs: Placeholders that are inputs and take intervals.
+        """
+        by_input = [name for name, gap in gaps.items() if gap.by_input and gap.cap is None]
+        lifted = lift(program, {*gaps, *inputs}, form, by_input)
         weights = []
         for name in lifted.weights:
             full = program.sources[name].name
@@ -63,7 +82,8 @@ class Plan:
             owner: Any = model
             for step in path.split(".") if path else ():
                 owner = getattr(owner, step, None)
-            weights.append(Weight(owner, leaf, gaps.get(name), program.constants.get(full)))
+            stretched = name in lifted.stretched
+            weights.append(Weight(owner, leaf, gaps.get(name), program.constants.get(full), stretched))
         return Plan(program, lifted, weights)
 
     def current(self, gap_dtype: torch.dtype | None, *, static: bool = False) -> Any:
@@ -82,10 +102,7 @@ class Plan:
         state = tuple((part.data_ptr(), part._version) for part in parts) if counted else None
         if state is not None and self.state == state:
             return self.prepared
-        values = (
-            weight.gaps.interval(point, gap_dtype) if weight.gaps else point
-            for weight, point in zip(self.weights, points, strict=True)
-        )
+        values = (weight.around(point, gap_dtype) for weight, point in zip(self.weights, points, strict=True))
         prepared = self.lifted.prepare(*values)
         if state is not None:
             self.state, self.prepared, self.parts = state, prepared, parts  # kept, so that no address recurs

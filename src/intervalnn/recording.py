@@ -13,8 +13,8 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 from torch.utils.data import RandomSampler
 
-from intervalnn.container import replacing
 from intervalnn.explanation import Explanation
+from intervalnn.files import replacing
 from intervalnn.metrics import CalibrationLevels, Directions, Sparsification, Tally
 from intervalnn.pairs import Method, arguments, batches, checked, split
 from intervalnn.results import Run

@@ -10,9 +10,11 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+
+from intervalnn.files import replacing
 
 __all__ = ["Comparison", "Measured", "Results", "Run", "Spread"]
 
@@ -103,27 +105,23 @@ class Run:
         path = Path(path)
         if path.exists() and not overwrite:
             raise FileExistsError(f"{path} exists; choose another name, or say overwrite=True")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".part")
-        temporary.write_text(json.dumps({"format": FORMAT} | _plain(asdict(self)), indent=1, allow_nan=False))
-        temporary.replace(path)
+        text = json.dumps({"format": FORMAT} | _plain(asdict(self)), indent=1, allow_nan=False)
+        with replacing(path) as temporary:
+            temporary.write_text(text)
         return path
 
     @staticmethod
     def load(path: str | Path) -> Run:
         """Read a file that :meth:`save` has written."""
         try:
-            content = json.loads(Path(path).read_text())
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content.pop("format") != FORMAT:
                 raise ValueError("another format")
-            methods = {
-                name: Measured(**each | {"values": {k: _numbers(v) for k, v in each["values"].items()}})
-                for name, each in content.pop("methods").items()
-            }
-            return Run(methods=methods, **content)
+            methods = {name: _measured(**each) for name, each in content.pop("methods").items()}
+            return _checked(Run(methods=methods, **content))
         except FileNotFoundError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"{path} is not a file of results that this version can read: {error}") from error
 
 
@@ -254,6 +252,8 @@ class Results:
 
         The best method is marked where it is better beyond chance: by an asterisk, or in bold.
         """
+        if not self.methods:
+            raise ValueError("a table needs a method at least, and these runs have none")
         if style not in _STYLES:
             raise ValueError(f"style must be one of {', '.join(map(repr, _STYLES))}, got {style!r}")
         chosen = self.metrics if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
@@ -395,6 +395,28 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return _plain(value.item())
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _measured(values: Any, seconds: Any, peak_mib: Any, factors: Any = None) -> Measured:
+    """Return what was measured from what :func:`_plain` made of it."""
+    by_metric = {name: _numbers(each) for name, each in values.items()}
+    (each, peak), scaled = _numbers([seconds, peak_mib]), None if factors is None else _numbers(factors)
+    return Measured(by_metric, each, peak, scaled)
+
+
+def _checked(run: Run) -> Run:
+    """Return a run as it is, if its parts are of the kinds that they must be."""
+    if type(run.seed) is not int or type(run.coverage) not in (int, float):
+        raise ValueError("it must have a seed and a coverage")
+    if not all(isinstance(part, dict) for part in (run.better, run.settings, run.versions)):
+        raise ValueError("better, settings and versions must be tables")
+    for metric in {name for measured in run.methods.values() for name in measured.values}:
+        counts = {len(measured.values[metric]) for measured in run.methods.values() if metric in measured.values}
+        if len(counts) > 1:
+            raise ValueError(f"{metric} must have as many values for each method, got {sorted(counts)}")
+    if not all(each in get_args(Better) for each in run.better.values()):
+        raise ValueError(f"better must be lower or higher, got {run.better}")
+    return run
 
 
 def _numbers(values: list[Any]) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -95,13 +96,16 @@ def load(
         raise TypeError(f"model must be the underlying model, a torch.nn.Module, got {type(model).__name__}")
     settings, tensors = read(path)
     try:
-        calibration = _calibrated(path, settings["calibration"], groups)
+        calibration = _calibrated(path, settings["calibration"], groups, sum(map(Tensor.numel, tensors.values())))
         ours = {name: tensors.pop(MODEL + name) for name in settings["model"]["tensors"] if MODEL + name in tensors}
         _match(path, settings["model"], model, None if verify else ours, held=bool(ours))
         net = _network(settings, model, calibration)
         places = {name: tensor.device for name, tensor in net.state_dict().items()}
         net.load_state_dict({name: tensor.to(places[name]) for name, tensor in tensors.items()}, assign=True)
-    except (KeyError, TypeError, AttributeError, RuntimeError) as error:  # whole, but not as save writes it
+    except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError) as error:
+        if isinstance(error, ValueError) and str(path) in str(error):
+            raise
+        # whole, but not as save writes it
         raise ValueError(f"{path} does not hold what an interval network needs: {error!r}") from error
     return net
 
@@ -184,10 +188,15 @@ def _fill(model: nn.Module, values: dict[str, Tensor]) -> None:
             _stored(tensor.detach()).copy_(values[name])
 
 
-def _calibrated(path: str | Path, settings: dict[str, Any] | None, groups: Any) -> Calibration | None:
+def _calibrated(path: str | Path, settings: dict[str, Any] | None, groups: Any, stored: int) -> Calibration | None:
+    """Return a calibration whose tensors are still to be loaded, of which there are ``stored`` numbers at most."""
     by_function = settings is not None and settings["groups"]["kind"] == "function"
     if by_function and groups is None:
         raise ValueError(f"{path} was calibrated in groups by a function, which is not saved; give it as groups")
     if groups is not None and not by_function:
         raise ValueError(f"{path} was not calibrated in groups by a function, so it takes no groups, got {groups!r}")
-    return None if settings is None else Calibration.from_settings(settings, groups=groups)
+    if settings is None:
+        return None
+    if math.prod(settings["groups"]["shape"]) > stored or len(settings["images"]) > stored:
+        raise ValueError(f"{path} promises more groups than it holds")
+    return Calibration.from_settings(settings, groups=groups)

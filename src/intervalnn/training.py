@@ -139,6 +139,8 @@ class _Run:
         if first is None:
             raise ValueError(f"{type(method).__name__} has no parameters to train; calibrate it, if it is a method")
         self.device = first.device
+        if self.device.type == "meta":
+            raise ValueError("the model is on the meta device, where there are no numbers; load its weights first")
         self.loss: losses.Loss = losses.mse
         self.settings: dict[str, Any] = {"seed": seed}
         self.paper = False
@@ -242,8 +244,11 @@ class _Run:
             if i + 1 == SAMPLE:
                 break
         error_sum, components = map(float, self.engine.sum(total))
+        if not components:
+            raise ValueError("the loader is empty: it must yield at least one batch")
         if not math.isfinite(error_sum):
-            raise ValueError("the underlying model's error is not finite: look for NaN in inputs, targets or weights")
+            hint = self._bad_batch(self.batches) or "look for NaN in inputs, targets or weights"
+            raise ValueError(f"the underlying model's error is not finite: {hint}")
         return max(error_sum / components, torch.finfo(torch.float32).tiny)
 
     def _balance(self, net: IntervalNetwork) -> None:
@@ -310,7 +315,7 @@ class _Run:
             self.engine.backward(loss * weight)
             optimizer.step()
             if self.net is not None:
-                _project(self.net)
+                self.net.project()
             tally.add(loss.detach(), output, target, weight)
             bar.step()
             if step % LOOK == LOOK - 1:
@@ -336,27 +341,38 @@ class _Run:
             output = self.method(*args)
             tally.add(self.loss(output, target), output, target, weight)
         found = tally.result(self.engine, "validation loader")
-        self._refuse_explosion(number, found)
+        self._refuse_explosion(number, found, validation)
         return found[0]
 
     # --- when it fails ---
 
-    def _refuse_explosion(self, number: int, found: tuple[float, float, float]) -> None:
+    def _refuse_explosion(
+        self, number: int, found: tuple[float, float, float], validation: Iterable[Any] | None = None
+    ) -> None:
         """Stop where nothing good can come any more."""
         loss, _, width = found
         # The published recipe starts by exploding, and comes back; so it may.
         exploded = self.net is not None and not self.paper and width > EXPLODED * self.settings["mae"]
         if exploded or not math.isfinite(loss):
             what = f"the loss became {loss:.3g}" + (f" and the mean width {width:.3g}" if self.net else "")
-            hint = self._bad_batch() or self._widest_layer()
+            seen = [self.batches] if validation is None else [Batches(validation), self.batches]
+            hint = next(filter(None, map(self._bad_batch, seen)), None) or self._widest_layer()
             raise FloatingPointError(f"in epoch {number + 1} {what} (lr {self.settings['lr']:.3g}); {hint}")
 
-    def _bad_batch(self) -> str | None:
-        for i, (batch, _) in enumerate(self.batches.epoch(0)):
+    @torch.no_grad()
+    def _bad_batch(self, batches: Batches) -> str | None:
+        """Say which batch, and which sample of it, has or makes numbers that are not finite."""
+        name = "loader" if batches is self.batches else "validation loader"
+        for i, batch in enumerate(batches.in_order(), 1):
             args, target = parts(batch, self.device)
-            for what, value in (("inputs", args), ("target", target)):
-                if not all(bool(t.isfinite().all()) for t in pytree.tree_leaves(value) if isinstance(t, Tensor)):
-                    return f"batch {i + 1} of the loader has NaN or infinity in its {what}; leave such samples out"
+            for what, value in (
+                ("has NaN or infinity in its inputs", args),
+                ("has NaN or infinity in its target", target),
+            ):
+                if (sample := _not_finite(value)) is not None:
+                    return f"batch {i} of the {name} {what} (sample {sample}); leave such samples out"
+            if self.net is not None and (sample := _not_finite(self.net.model(*args))) is not None:
+                return f"the model makes NaN or infinity of finite inputs, in batch {i} of the {name} (sample {sample})"
         return None
 
     def _widest_layer(self) -> str:
@@ -372,15 +388,12 @@ class _Run:
         )
 
 
-@torch.no_grad()
-def _project(net: IntervalNetwork) -> None:
-    """Cut negative gaps (Sec. 3).
-
-    The network does so where it reads them, and lets them come back; but which of them is a matter
-    of the whole batch's gradient, that no process sees while it computes its own.
-    """
-    for gap in net.parameters():
-        gap.clamp_(min=0.0)
+def _not_finite(values: Any) -> int | None:
+    """Return the number of the first sample in which some tensor is not finite."""
+    for tensor in pytree.tree_leaves(values):
+        if isinstance(tensor, Tensor) and not bool(tensor.isfinite().all()):
+            return int((~tensor.isfinite()).reshape(len(tensor), -1).any(1).nonzero()[0]) if tensor.dim() else 0
+    return None
 
 
 @contextmanager

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
-import shutil
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -19,10 +17,12 @@ from torch import Tensor
 from intervalnn.data import nifti
 from intervalnn.data.derived import Stored, write_series
 from intervalnn.data.volume import Volume
+from intervalnn.files import beside, replace_folder
 from intervalnn.pairs import Method
 from intervalnn.prediction import Prediction
+from intervalnn.tiling import predict_tiled
 
-__all__ = ["predict_volume", "write_volume"]
+__all__ = ["check_replaceable", "predict_volume", "write_volume"]
 
 QUANTITIES = ("lower", "point", "upper", "score", "direction")
 Place = tuple[slice, ...]
@@ -34,7 +34,7 @@ def predict_volume(
     *,
     batch_size: int = 8,
     patch: tuple[int, ...] | None = None,
-    overlap: float = 0.25,
+    overlap: float | None = None,
     window: tuple[float, float] = (-1000.0, 1000.0),
     progress: bool = True,
 ) -> Prediction:
@@ -43,8 +43,11 @@ def predict_volume(
     The method gets images on its own scale, cut to [0, 1], as ``(batch, 1, rows, columns)`` or, with patches
     in three dimensions, ``(batch, 1, slices, rows, columns)``.
 
-    Where patches overlap, points, gaps and scores are weighted means, with less weight to the
-    edges of a patch. So lower, point and upper stay in order; and where each patch's bounds contain
+    Patches give what the whole slices or volume would, up to rounding (:func:`intervalnn.tiling.predict_tiled`). This
+    takes a network that looks less far than a patch is wide; any other is refused, unless an overlap is given.
+
+    With an overlap, points, gaps and scores are weighted means where patches overlap, with less weight to
+    the edges of a patch. So lower, point and upper stay in order; and where each patch's bounds contain
     the truth, so do theirs, up to rounding. A promised coverage need not carry over: calibrate what
     is blended as it will be used.
 
@@ -53,7 +56,7 @@ def predict_volume(
         volume: What :func:`intervalnn.data.read` yields.
         batch_size: How many slices or patches to take at a time.
         patch: Size of the patches, ``(rows, columns)`` or ``(slices, rows, columns)``; whole slices by default.
-        overlap: Share of a patch that the next one covers again.
+        overlap: Share of a patch that the next one covers again, to blend them.
         window: Hounsfield units at 0 and 1 of the method's scale.
         progress: Whether to show a progress bar.
     """
@@ -65,9 +68,26 @@ def predict_volume(
         images = ((images - low) / (high - low)).clamp(0.0, 1.0)
     size = tuple(images.shape[1:]) if patch is None else tuple(patch)
     _check(size, batch_size, overlap)
+    if patch is None or overlap is not None:
+        weight = torch.ones(size) if patch is None else _weight(size)
+        parts = _blended(method, images, weight, overlap or 0.0, batch_size, progress)
+    else:
+        x = images[:, None] if len(size) == 2 else images[None, None]
+        parts = _parts(predict_tiled(method, x, tile=size, batch_size=batch_size, progress=progress), x)
+        parts = {name: part.view_as(images) for name, part in parts.items()}
+    if volume.unit == "hu":
+        parts = {name: values * (high - low) for name, values in parts.items()}
+        parts["point"] += low
+    return Prediction(**parts)
+
+
+def _blended(
+    method: Method, images: Tensor, weight: Tensor, overlap: float, batch_size: int, progress: bool
+) -> dict[str, Tensor]:
+    """Return weighted means of what is predicted for overlapping patches, which are as large as ``weight``."""
+    size = tuple(weight.shape)
     padded = _padded(images, (*[1] * (3 - len(size)), *size))
     places = list(_places(padded.shape, size, overlap))
-    weight = torch.ones(size) if patch is None else _weight(size)
     sums: dict[str, Tensor] = {}
     total = torch.zeros(padded.shape)
     batches = [places[i : i + batch_size] for i in range(0, len(places), batch_size)]
@@ -80,19 +100,15 @@ def predict_volume(
         for place in batch:
             total[place] += weight.view_as(total[place])
     inside = tuple(slice(length) for length in images.shape)
-    blended = {name: (into / total)[inside] for name, into in sums.items()}
-    if volume.unit == "hu":
-        blended = {name: values * (high - low) for name, values in blended.items()}
-        blended["point"] += low
-    return Prediction(**blended)
+    return {name: (into / total)[inside] for name, into in sums.items()}
 
 
-def _check(size: tuple[int, ...], batch_size: int, overlap: float) -> None:
+def _check(size: tuple[int, ...], batch_size: int, overlap: float | None) -> None:
     if len(size) not in (2, 3) or min(size) < 1:
         raise ValueError(f"patch must be (rows, columns) or (slices, rows, columns), got {size}")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    if not 0 <= overlap < 1:
+    if overlap is not None and not 0 <= overlap < 1:
         raise ValueError(f"overlap must lie in [0, 1), got {overlap}")
 
 
@@ -126,6 +142,11 @@ def _predicted(method: Method, x: Tensor) -> dict[str, Tensor]:
     device = getattr(method, "device", None)
     with torch.no_grad():
         prediction = method.predict(x if device is None else x.to(device))
+    return _parts(prediction, x)
+
+
+def _parts(prediction: Prediction, x: Tensor) -> dict[str, Tensor]:
+    """Return the parts of a prediction by name, once it is known to be one image for each of ``x``."""
     if not isinstance(prediction, Prediction):
         raise TypeError(f"the method must predict one image, got a {type(prediction).__name__}")
     if prediction.point.shape != x.shape:
@@ -166,34 +187,17 @@ def write_volume(
     arrays = _arrays(prediction, volume)
     names = {name: f"{name}.nii.gz" if form == "nifti" else name for name in QUANTITIES}
     folder = Path(folder).resolve()
-    _check_replaceable(folder, overwrite)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    token = secrets.token_hex(8)
-    temporary, old = (folder.with_name(f".{folder.name}.{token}.{end}") for end in ("tmp", "old"))
-    try:
+    check_replaceable(folder, overwrite)
+    with beside(folder) as place:
+        temporary = place / folder.name
         temporary.mkdir()
         if form == "nifti":
             for name, array in arrays.items():
                 nifti.write(temporary / names[name], array, volume)
         else:
             write_series(temporary, _stored(arrays, volume), volume)
-        _replace(folder, temporary, old)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        replace_folder(folder, temporary)
     return {name: folder / file for name, file in names.items()}
-
-
-def _replace(folder: Path, temporary: Path, old: Path) -> None:
-    """Put the temporary folder in its place; what was there is lost only then."""
-    if folder.exists():
-        folder.rename(old)
-    try:
-        temporary.rename(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _arrays(prediction: Prediction, volume: Volume) -> dict[str, NDArray[np.float32]]:
@@ -207,7 +211,7 @@ def _arrays(prediction: Prediction, volume: Volume) -> dict[str, NDArray[np.floa
     return arrays
 
 
-def _check_replaceable(folder: Path, overwrite: bool) -> None:
+def check_replaceable(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that is there, unless it is ours and to be replaced."""
     if not folder.exists():
         return

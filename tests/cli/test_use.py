@@ -237,7 +237,9 @@ def test_several_volumes_give_a_folder_each(inn: Inn, tmp_path: Path, image_net:
         image = nibabel.Nifti1Image(np.zeros((8, 8, 2), np.int16), np.eye(4))
         nibabel.save(image, tmp_path / f"{name}.nii")
 
-    as_nifti = inn("predict", *image_net, "--input", tmp_path, "--out", tmp_path / "a", "--patch", "4,4")
+    as_nifti = inn(
+        "predict", *image_net, "--input", tmp_path, "--out", tmp_path / "a", "--patch", "4,4", "--overlap", 0.25
+    )
     as_npz = inn(
         "predict", *image_net, "--input", tmp_path / "first.nii", "--out", tmp_path / "b.npz", "--format", "npz"
     )

@@ -12,6 +12,7 @@ import click
 from intervalnn.cli.flags import TitledOption, as_flag
 from intervalnn.cli.screen import Failed, Screen, Stopped, describe
 from intervalnn.config import Config, ConfigError, Option, from_sources, options_of
+from intervalnn.files import check_writable
 
 __all__ = ["Commands", "command", "refuse_existing"]
 
@@ -104,10 +105,19 @@ def command(*sections: str, writes: bool = True, example: str = "") -> Callable[
     return make
 
 
-def refuse_existing(path: Path, overwrite: bool) -> Path:
-    """Return a path to write to, if nothing is there that would be lost."""
+def refuse_existing(path: Path, overwrite: bool, *, folder: bool = False) -> Path:
+    """Return a path to write to, if that can be done and nothing is there that would be lost.
+
+    Args:
+        path: What is to be written.
+        overwrite: Whether what is there may be replaced.
+        folder: Whether it may become a folder.
+    """
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} is there already; choose another name, or say --overwrite")
+    if path.is_dir() and not folder:
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file in it")
+    check_writable(path)
     return path
 
 

@@ -9,6 +9,7 @@ import click
 
 from intervalnn.cli.command import command
 from intervalnn.cli.screen import Screen
+from intervalnn.files import check_writable
 
 __all__ = ["demo"]
 
@@ -26,6 +27,7 @@ def demo(screen: Screen, *, out: Path) -> dict[str, Any]:
 
     A small network is trained and given bounds, and methods are compared, on the CPU.
     """
+    check_writable(out / "README.md")
     from rich.console import Console
 
     from intervalnn.demo import demo as run

@@ -44,6 +44,7 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     chosen = config.fit
     assert chosen.out is not None and chosen.data is not None
     out = refuse_existing(chosen.out, overwrite)
+    checkpoint = refuse_existing(chosen.checkpoint or out.with_name(f"{out.name}.checkpoint"), overwrite=True)
     device = device_of(config.device)
     model = make_model(config.model, device)
     warn_if_random(config.model)
@@ -57,7 +58,6 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     parameters = sum(parameter.numel() for parameter in model.parameters())
     screen.say(f"{config.model.factory}: {parameters:,} parameters, on {device}")
     start = time.perf_counter()
-    checkpoint = chosen.checkpoint or out.with_name(f"{out.name}.checkpoint")
     history = _fitted(screen, net, train, val, config, checkpoint)
     net.training_settings = history.settings
     if screen.leads:
@@ -104,10 +104,3 @@ def _fitted(screen: Screen, net: IntervalNetwork, train: Any, val: Any, config: 
         if checkpoint.exists():
             raise Stopped(f"{checkpoint} holds all epochs so far: the same command goes on from there") from None
         raise Stopped("before the end of the first epoch: the same command starts anew") from None
-    except RuntimeError as error:
-        if "loading state_dict" not in str(error):
-            raise
-        raise ValueError(
-            f"{checkpoint} belongs to a network with other layers or another kind of gaps; "
-            "go on with the same options, or remove it to start anew"
-        ) from error

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from intervalnn.files import beside, replace_folder
 
 __all__ = ["Folder"]
 
@@ -31,10 +31,12 @@ class Folder:
         for each in (self.path, self.part):
             if each.exists() and not (each / RECORD).is_file():
                 raise FileExistsError(f"{each} holds more than predictions, and is not replaced; choose another name")
-        if self.part.exists() and (self.part / RECORD).read_text(encoding="utf-8") != text:
-            shutil.rmtree(self.part)
-        self.part.mkdir(parents=True, exist_ok=True)
-        (self.part / RECORD).write_text(text, encoding="utf-8")
+        if not self.part.exists() or (self.part / RECORD).read_text(encoding="utf-8") != text:
+            with beside(self.part) as place:
+                new = place / "part"
+                new.mkdir()
+                (new / RECORD).write_text(text, encoding="utf-8")
+                replace_folder(self.part, new)  # with its record in it, or a run killed in between would find none
 
     def has(self, name: str) -> bool:
         """Say whether a file, or a folder, was written before the run was stopped."""
@@ -42,8 +44,4 @@ class Folder:
 
     def finish(self) -> None:
         """Let it appear under its name; one that was there before is lost only then."""
-        old = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.old")
-        if self.path.exists():
-            self.path.rename(old)
-        self.part.rename(self.path)
-        shutil.rmtree(old, ignore_errors=True)
+        replace_folder(self.path, self.part)

@@ -48,7 +48,7 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
         raise click.UsageError(f"--format {chosen.format} is for volumes, and {chosen.input} holds arrays.")
     if len(chosen.window) != 2:
         raise click.UsageError(f"--window wants two numbers, LOW,HIGH, got {len(chosen.window)}.")
-    refuse_existing(chosen.out, overwrite)
+    refuse_existing(chosen.out, overwrite, folder=True)
     net = load_network(chosen.net, config.model, device_of(config.device))
     size = config.batch_size
     jobs = array_jobs(net, chosen.input, size) if arrays else volume_jobs(net, chosen, size)
@@ -68,10 +68,16 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
 
 
 def _single(screen: Screen, job: Job, out: Path) -> Path:
+    from intervalnn.volumes import check_replaceable
+
     if job.suffix and out.suffix != job.suffix:
         raise click.UsageError(f"--out must end in {job.suffix} for this input, got {out}.")
+    if job.suffix and out.is_dir():
+        raise IsADirectoryError(f"{out} is a folder; give the name of a file in it")
     if not job.suffix and out.suffix == ".npz":
         raise click.UsageError(f"a volume gives a folder, and --out {out} ends in .npz: add --format npz.")
+    if not job.suffix:
+        check_replaceable(out, overwrite=True)
     job.write(out, screen.progress)
     return out
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from intervalnn.files import check_writable
+
 __all__ = ["reproduce"]
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -32,10 +34,11 @@ def _shared(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _run(make: Callable[[Callable[[str], None]], list[Path]]) -> None:
+def _run(folder: Path, make: Callable[[Callable[[str], None]], list[Path]]) -> None:
     """Make or draw an experiment, and say where to look."""
     from rich.console import Console
 
+    check_writable(folder / "README.md")
     console, start = Console(), time.monotonic()
 
     def log(what: str) -> None:
@@ -61,9 +64,12 @@ def deconv(scale: str, seeds: tuple[int, ...], device: str, out: Path | None, dr
 
     folder = out or Path("results/deconv") / scale
     if draw_only:
-        _run(lambda say: draw_deconvolution(folder, say=say))
+        _run(folder, lambda say: draw_deconvolution(folder, say=say))
     else:
-        _run(lambda say: reproduce_deconvolution(folder, scale=scale, seeds=seeds or None, device=device, say=say))
+        _run(
+            folder,
+            lambda say: reproduce_deconvolution(folder, scale=scale, seeds=seeds or None, device=device, say=say),
+        )
 
 
 def _images(task: str, about: str) -> None:
@@ -90,9 +96,10 @@ def _images(task: str, about: str) -> None:
 
         folder = out or Path("results") / task / scale
         if draw_only:
-            _run(lambda say: draw_images(folder, say=say))
+            _run(folder, lambda say: draw_images(folder, say=say))
         else:
             _run(
+                folder,
                 lambda say: reproduce_images(
                     folder,
                     task=task,
@@ -102,7 +109,7 @@ def _images(task: str, about: str) -> None:
                     seeds=seeds or None,
                     device=device,
                     say=say,
-                )
+                ),
             )
 
 

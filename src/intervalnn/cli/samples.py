@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
+
+from intervalnn.data.npy import Npz, load_mapped
 
 __all__ = ["INPUT", "TARGET", "Samples", "as_tensor", "load_array", "load_arrays", "named", "samples_in"]
 
@@ -144,19 +145,12 @@ def _from_npz(paths: list[Path], where: Path) -> tuple[Column, Column]:
 
 def load_array(path: Path) -> Array:
     """Return the array in an npy file, mapped rather than read; nothing in it is unpickled."""
-    try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise ValueError(f"{path} is no npy file of plain numbers, or a part of one only ({error})") from error
+    return load_mapped(path)
 
 
 def load_arrays(path: Path) -> dict[str, Array]:
     """Return the arrays in an npz file, by name; nothing in it is unpickled."""
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is no npz file of plain numbers, or a part of one only ({error})") from error
+    return dict(Npz(path))
 
 
 def as_tensor(array: Array, dtype: torch.dtype, what: str) -> Tensor:

@@ -118,6 +118,8 @@ class Screen:
 def describe(error: Exception) -> str:
     """Return what to tell of an error to someone who does not know the code."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if isinstance(error, OSError) and error.strerror:  # without its number
+        text = error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
     text = "\n".join([text, *getattr(error, "__notes__", [])])
     if _is_ours(error) or isinstance(error, ValueError | OSError | ImportError):
         return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from intervalnn.config import did_you_mean
+from intervalnn.container import verify_archive
 
 __all__ = ["fill", "read_weights"]
 
@@ -50,6 +52,8 @@ def _torch(path: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # on formats that are refused anyway
+            if zipfile.is_zipfile(path):  # else it is of a kind that torch wrote before, or none of torch's
+                verify_archive(path)
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         found = re.search(r"GLOBAL ([\w.]+)", str(error))
@@ -58,7 +62,7 @@ def _torch(path: Path) -> Any:
             f"{path} is refused, since {needs}: a file may hold tensors and plain values, never code. "
             "Save the state dict alone: torch.save(model.state_dict(), path)"
         ) from error
-    except (RuntimeError, EOFError, ValueError) as error:
+    except Exception as error:  # whatever a damaged file does to a library
         first = str(error).partition("\n")[0]
         raise ValueError(f"{path} is neither a safetensors nor a torch file of weights ({first})") from error
 

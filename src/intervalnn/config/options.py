@@ -84,7 +84,10 @@ class Network:
             metavar="LAYERS",
         ),
     ] = "all"
-    kind: Annotated[Literal["weight", "channel", "layer"], Flag("--kind", "What has a gap of its own.")] = "weight"
+    kind: Annotated[
+        Literal["weight", "input", "channel", "layer"],
+        Flag("--kind", "What has a gap of its own: weight is tightest, input fastest."),
+    ] = "weight"
     cap: Annotated[float | None, Flag("--cap", "The largest gap, in root mean squares of the parameter.")] = None
     exact: Annotated[
         bool, Flag("--exact", "Take the exact form of the linear rules: tighter, for half as many products again.")
@@ -172,7 +175,13 @@ class Predict:
         tuple[int, ...] | None,
         Flag("--patch", "Predict volumes in patches, such as 128,128 or 32,128,128.", metavar="SIZES"),
     ] = None
-    overlap: Annotated[float, Flag("--overlap", "Share of a patch that the next one covers again.")] = 0.25
+    overlap: Annotated[
+        float | None,
+        Flag(
+            "--overlap",
+            "Blend patches of which the next covers so large a share again; by default they are cut exactly.",
+        ),
+    ] = None
     window: Annotated[
         tuple[float, ...],
         Flag("--window", "Hounsfield units at 0 and 1 of the model's scale.", metavar="LOW,HIGH"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from intervalnn.config.options import Config, hints, options_of, sections
-from intervalnn.config.values import ConfigError, did_you_mean, value_of
+from intervalnn.config.values import ConfigError, did_you_mean, shown, value_of
 
 __all__ = ["from_sources"]
 
@@ -45,7 +45,7 @@ def from_sources(file: Path | None, sets: Iterable[str], given: Mapping[tuple[st
 def _read(file: Path) -> Table:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # a number or a depth without end is no TOMLDecodeError
         raise ConfigError(f"{file} is no TOML: {error}") from error
 
 
@@ -53,11 +53,12 @@ def _parsed(text: str) -> Table:
     key, equals, value = text.partition("=")
     *tables, last = (part.strip() for part in key.split("."))
     if not equals or not all((*tables, last)):
-        raise ConfigError(f"--set wants table.key=value, such as fit.epochs=5, got {text!r}")
+        raise ConfigError(f"--set wants table.key=value, such as fit.epochs=5, got {shown(text)}")
     try:
-        found = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        found = value.strip()  # a word without quotes
+        parsed = tomllib.loads(f"value = {value}")
+    except (ValueError, RecursionError):
+        parsed = {}
+    found = parsed["value"] if parsed.keys() == {"value"} else value.strip()  # a word without quotes
     result: Table = {last: found}
     for table in reversed(tables):
         result = {table: result}
@@ -78,14 +79,14 @@ def _checked(table: Table, where: str, kind: Any = Config, tables: tuple[str, ..
     for key, value in table.items():
         name = ".".join((*tables, key))
         if key not in hints(kind):
-            raise ConfigError(f"{where}: unknown key '{name}'{_suggestion(name)}")
+            raise ConfigError(f"{where}: unknown key {shown(name)}{_suggestion(name)}")
         hint = hints(kind)[key]
         if not is_dataclass(hint):
             result[key] = value_of(value, get_args(hint)[0], f"{where}: '{name}'")
         elif isinstance(value, dict):
             result[key] = _checked(value, where, hint, (*tables, key))
         else:
-            raise ConfigError(f"{where}: '{name}' must be a table, [{name}], got {value!r}")
+            raise ConfigError(f"{where}: '{name}' must be a table, [{name}], got {shown(value)}")
     return result
 
 

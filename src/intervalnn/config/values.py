@@ -8,7 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-__all__ = ["ConfigError", "arms", "did_you_mean", "value_of"]
+__all__ = ["ConfigError", "arms", "did_you_mean", "shown", "value_of"]
+
+
+LONGEST = 200  # characters of a value in an error
 
 
 class ConfigError(ValueError):
@@ -31,7 +34,16 @@ def value_of(value: Any, kind: Any, where: str) -> Any:
         found = _as(value, arm)
         if found is not None:
             return found
-    raise ConfigError(f"{where} must be {' or '.join(map(_words, arms(kind)))}, got {value!r}")
+    raise ConfigError(f"{where} must be {' or '.join(map(_words, arms(kind)))}, got {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """Return what stands in a file, as an error shows it: not all of it, where it is long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes no number of thousands of digits
+        return "something too long to be shown"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def arms(kind: Any) -> list[Any]:
@@ -53,6 +65,8 @@ def _as(value: Any, kind: Any) -> Any:
         return value if fits else None
     if kind is Path:
         return Path(value) if isinstance(value, str) else None
+    if type(value) is int and abs(value) >= 2**63:  # more than TOML promises to hold
+        return None
     if kind is float and type(value) is int:
         return float(value)
     return value if type(value) is kind else None  # exactly: true is no number

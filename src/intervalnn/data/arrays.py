@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from intervalnn.data import npy
 from intervalnn.data.manifest import FILE, Manifest
 from intervalnn.data.report import Unreadable
 from intervalnn.data.sources import Entry, Options
@@ -23,7 +24,8 @@ def entries(paths: Sequence[Path], options: Options) -> list[Entry]:
     table = options.root / FILE
     manifest = Manifest.load(table) if table.exists() else None
     if options.values is None and (manifest is None or manifest.values is None):
-        raise ValueError("an array does not say what its numbers are: give values, such as 'hu', 'hu+1024' or 'unit'")
+        what = "an array" if manifest is None else table
+        raise ValueError(f"{what} does not say what its numbers are: give values, such as 'hu', 'hu+1024' or 'unit'")
     found = (options.report.attempt(options.name(path), _entry, path, manifest, options) for path in paths)
     return [entry for entry in found if entry is not None]
 
@@ -81,18 +83,17 @@ def _read(
 
 def _load(path: Path, key: str | None) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
     """Return the images of a file, and what is known of them."""
-    with path.open("rb") as file:
-        content = np.load(file, allow_pickle=False)
-        if isinstance(content, np.ndarray):
-            return content, {}
-        names = content.files
-        if key is None and len(names) != 1:
-            raise Unreadable(f"holds several arrays: say which, key={' or '.join(repr(n) for n in names)}")
-        wanted = names[0] if key is None else key
-        if wanted not in names:
-            raise Unreadable(f"has no array {wanted!r}, but {', '.join(names) or 'none'}")
-        beside = {n: content[n] for n in ("spacing_mm", "z_mm", "subject_index") if n in names}
-        return content[wanted], beside
+    content = npy.load(path)
+    if isinstance(content, np.ndarray):
+        return content, {}
+    names = list(content)
+    if key is None and len(names) != 1:
+        raise Unreadable(f"holds several arrays: say which, key={' or '.join(repr(n) for n in names)}")
+    wanted = names[0] if key is None else key
+    if wanted not in names:
+        raise Unreadable(f"has no array {wanted!r}, but {', '.join(names) or 'none'}")
+    beside: dict[str, NDArray[Any]] = {n: content[n] for n in ("spacing_mm", "z_mm", "subject_index") if n in names}
+    return content[wanted], beside
 
 
 def _runs(who: NDArray[Any], z: NDArray[np.float64], spacing: NDArray[Any] | None) -> list[slice]:

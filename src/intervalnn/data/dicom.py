@@ -87,7 +87,7 @@ def _volume(name: str, slices: list[Slice], images: NDArray[np.float32], options
     for note in notes:
         options.report.note(f"{name}: {note}")
     return Volume(
-        images=np.ascontiguousarray(upright(images, axes)),
+        images=upright(images, axes).copy(),  # also where an axis of length 1 runs backwards
         subject=first.subject,
         name=name,
         kind="dicom",

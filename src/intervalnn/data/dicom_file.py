@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from intervalnn.data.report import Unreadable
 from intervalnn.data.sources import Options
-from intervalnn.data.units import AIR
+from intervalnn.data.units import AIR, finite
 
 if TYPE_CHECKING:
     from pydicom import Dataset
@@ -153,7 +153,7 @@ def _check_direction(
     across: NDArray[np.float64], down: NDArray[np.float64], position: NDArray[np.float64], row: float, column: float
 ) -> None:
     lengths = np.linalg.norm(across), np.linalg.norm(down)
-    if not np.isfinite(position).all() or position.shape != (3,) or not (row > 0 and column > 0):
+    if not np.isfinite([*position, row, column]).all() or position.shape != (3,) or not (row > 0 and column > 0):
         raise Unreadable("has a position or a spacing that cannot be")
     if not np.allclose(lengths, 1, atol=1e-2) or abs(across @ down) > 1e-2:
         raise Unreadable("has rows and columns that are not at right angles")
@@ -205,9 +205,10 @@ def pixels(one: Slice) -> NDArray[np.float32]:
         if stored.shape != one.shape:
             raise Unreadable(f"has pixels of shape {stored.shape}, where its header says {one.shape}")
         outside = _padding(data, stored)
-        hu = stored.astype(np.float32) * np.float32(data.RescaleSlope) + np.float32(data.RescaleIntercept)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            hu = stored.astype(np.float32) * np.float32(data.RescaleSlope) + np.float32(data.RescaleIntercept)
     hu[outside] = AIR
-    return np.asarray(np.maximum(hu, np.float32(AIR)))
+    return np.maximum(finite(hu), np.float32(AIR))
 
 
 def _padding(data: Dataset, stored: NDArray[Any]) -> NDArray[np.bool_]:

@@ -86,6 +86,8 @@ def _entry(folder: Path, subject: str, files: list[Path], values: Values, option
 def _read(path: Path, values: Values, options: Options) -> list[tuple[NDArray[np.float32], Unit]]:
     """Return the images of a file, of which a TIFF may have several."""
     with pillow().open(path) as image:
+        image.verify()  # the checksums of PNG, which reading the pixels leaves out
+    with pillow().open(path) as image:
         frames = []
         for number in range(getattr(image, "n_frames", 1)):
             image.seek(number)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from intervalnn.data.npy import DEFLATED
 from intervalnn.data.report import Unreadable
 from intervalnn.data.sources import Entry, Options
 from intervalnn.data.units import to_hu
@@ -46,6 +47,8 @@ def _entry(path: Path, options: Options) -> Entry:
     with h5py().File(path) as file:
         if "data" not in file or file["data"].ndim != 3:
             raise Unreadable("must hold a data set 'data' of slices, rows and columns")
+        if not 0 < file["data"].nbytes <= DEFLATED * path.stat().st_size:
+            raise Unreadable(f"cannot hold what it promises, {file['data'].shape} numbers")
         count = len(file["data"])
     rows = _rows(path, part, _PER_FILE * int(match[2]), count, options)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import math
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,10 @@ from intervalnn.data.sources import Entry, Options
 from intervalnn.data.units import to_hu
 from intervalnn.data.volume import Geometry, Volume, canonical, restored, restored_affine, upright
 
-__all__ = ["entries", "write"]
+__all__ = ["entries", "load", "write"]
 
 _LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts to the right and the front, we to the left and the back
+_STEPS = 1e-6, 1e6  # millimetres between which a voxel's size lies
 _RAS = (-3, -2, -1)  # the axes of a file that no NIfTI file came before
 
 
@@ -27,6 +31,23 @@ def nibabel() -> Any:
     except ImportError as error:
         raise ImportError('NIfTI needs nibabel: pip install "intervalnn[nifti]"') from error
     return package
+
+
+def load(path: Path) -> Any:
+    """Return an image of nibabel's, once the file is known to hold all that its header promises."""
+    size = path.stat().st_size if path.suffix != ".gz" else _unzipped(path)
+    image = nibabel().load(path)
+    stored = image.dataobj
+    promised = int(stored.offset) + math.prod(map(int, stored.shape)) * stored.dtype.itemsize
+    if promised > size:
+        raise ValueError(f"its header promises {promised} bytes, and {size} are there")
+    return image
+
+
+def _unzipped(path: Path) -> int:
+    """Return how many bytes are in a gzip file, read to its end, where the checksum is."""
+    with gzip.open(path) as file:
+        return sum(len(part) for part in iter(partial(file.read, 2**20), b""))
 
 
 def entries(paths: Sequence[Path], options: Options) -> list[Entry]:
@@ -48,7 +69,7 @@ def _entry(path: Path, options: Options) -> Entry:
 
 
 def _read(path: Path, name: str, subject: str, options: Options) -> Volume:
-    image = nibabel().load(path)
+    image = load(path)
     if image.get_data_dtype().kind not in "iuf":
         raise Unreadable(f"holds {image.get_data_dtype()}, not plain numbers")
     stored = np.asarray(image.dataobj)  # scaled by the slope and intercept of the header
@@ -57,14 +78,15 @@ def _read(path: Path, name: str, subject: str, options: Options) -> Volume:
     if stored.ndim != 3:
         raise Unreadable(f"must have three dimensions, got {stored.shape}")
     affine = _LPS @ np.asarray(image.affine, np.float64)
-    if not np.isfinite(affine).all() or abs(np.linalg.det(affine)) < 1e-9:
+    steps = np.linalg.norm(affine[:3, :3], axis=0)
+    if not (_STEPS[0] < steps.min() <= steps.max() < _STEPS[1]) or not abs(np.linalg.det(affine)) >= 1e-9:
         raise Unreadable("has an affine map that cannot be")
     axes, turned = canonical(stored.shape, affine)
     images, unit = to_hu(upright(stored, axes), options.values or "hu", options.window)
     origins = turned[:3, 3] + np.arange(len(images))[:, None] * turned[:3, 0]
     thickness = float(np.linalg.norm(turned[:3, 0]))
     return Volume(
-        images=np.ascontiguousarray(images),
+        images=images.copy(),  # also where an axis of length 1 runs backwards
         subject=subject,
         name=name,
         kind="nifti",

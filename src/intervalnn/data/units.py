@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from intervalnn.data.report import Unreadable
 from intervalnn.data.volume import Unit
 
-__all__ = ["AIR", "Values", "to_hu", "to_unit"]
+__all__ = ["AIR", "Values", "finite", "to_hu", "to_unit"]
 
 Values = Literal["hu", "hu+1024", "hu+32768", "unit", "mu", "lodopab"]
 
@@ -34,11 +34,26 @@ def to_hu(
         raise ValueError(f"values must be one of {', '.join(get_args(Values))}, got {values!r}")
     if array.dtype.kind not in "iuf":
         raise Unreadable(f"holds {array.dtype}, not plain numbers")
+    if not array.size:
+        raise Unreadable(f"is empty: it has the shape {array.shape}")
     if array.dtype.itemsize == 1 and values != "unit":
         raise Unreadable(f"has 8 bits, so it was windowed and cannot hold {values!r}; use values='unit'")
-    numbers = array.astype(np.float32)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        numbers, unit = _converted(array, values, window)
+    return finite(numbers), unit
+
+
+def finite(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return numbers as they are, or refuse them."""
     if not np.isfinite(numbers).all():
         raise Unreadable("holds values that are not finite")
+    return numbers
+
+
+def _converted(
+    array: NDArray[Any], values: Values, window: tuple[float, float] | None
+) -> tuple[NDArray[np.float32], Unit]:
+    numbers = finite(array.astype(np.float32))
     if values == "unit":
         return _from_unit(numbers, array.dtype, window)
     if values in ("hu+1024", "hu+32768"):
@@ -54,7 +69,7 @@ def _from_unit(
 ) -> tuple[NDArray[np.float32], Unit]:
     if dtype.kind != "f":
         numbers /= np.iinfo(dtype).max
-    elif numbers.size and (numbers.min() < -1 or numbers.max() > 2):  # some overshoot is common, another unit is not
+    elif numbers.min() < -1 or numbers.max() > 2:  # some overshoot is common, another unit is not
         raise Unreadable(f"must lie in [0, 1] for values='unit', got {numbers.min():g} to {numbers.max():g}")
     if window is None:
         return numbers, "unit"

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from intervalnn import guarantee, losses, metrics
 from intervalnn.evaluation import evaluate
+from intervalnn.files import replacing
 from intervalnn.network import IntervalNetwork
 from intervalnn.prediction import Prediction
 from intervalnn.recording import curves_of
@@ -55,9 +56,8 @@ def trained(model: nn.Module, train: DataLoader[Any], path: Path, *, epochs: int
     path.parent.mkdir(parents=True, exist_ok=True)
     checkpoint = path.with_suffix(".checkpoint")
     fit(model, train, loss=losses.mse, epochs=epochs, lr=lr, seed=seed, progress=False, checkpoint=checkpoint)
-    temporary = path.with_suffix(".part")
-    save_file({name: value.contiguous() for name, value in model.state_dict().items()}, temporary)
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        save_file({name: value.contiguous() for name, value in model.state_dict().items()}, temporary)
     checkpoint.unlink(missing_ok=True)
     return model.eval()
 
@@ -147,6 +147,5 @@ def _keep(path: Path, name: str, method: Any, test: DataLoader[Any], examples: T
     arrays = dict(np.load(path)) if path.exists() else {}
     arrays |= {"x": x.cpu().numpy(), "y": y.cpu().numpy()}
     arrays |= {f"{name}/{part}": prediction[part].float().numpy() for part in ("point", "below", "above", "score")}
-    temporary = path.with_name(path.stem + ".part.npz")
-    np.savez_compressed(temporary, **arrays)
-    temporary.replace(path)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)

@@ -25,7 +25,7 @@ from intervalnn.results import Run
 from intervalnn.tasks import MRI, Denoising, ImageTask, Phantoms, Tomography
 from intervalnn.training import fit
 
-__all__ = ["BETA", "LAYERS", "TASKS", "Data", "Setting", "methods_of", "run", "underlying"]
+__all__ = ["BETA", "LAYERS", "TASKS", "Data", "Setting", "methods_of", "new_network", "run", "underlying"]
 
 BETA = 1e-4  # Sec. 5
 LAYERS = 7  # "the last twelve layers" of Sec. 5 are the last seven convolutions
@@ -120,11 +120,17 @@ def _spread(size: int, count: int) -> Tensor:
     return torch.linspace(0, size - 1, min(count, size), dtype=torch.float64).round().long()
 
 
+def new_network(scale: ImageScale, device: str) -> nn.Module:
+    """Return the U-Net before it is trained, in the layout of memory that is fastest on a GPU."""
+    model: nn.Module = UNet(scale.base, dropout=scale.dropout).to(device)
+    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
 def underlying(setting: Setting, found: Data, work: Path) -> nn.Module:
     """Return the trained network, read from ``work`` if it was trained before."""
     scale = setting.scale
     torch.manual_seed(setting.seed)
-    model = UNet(scale.base, dropout=scale.dropout).to(setting.device, memory_format=torch.channels_last)
+    model = new_network(scale, setting.device)
     return trained(
         model,
         found.loader("train"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from intervalnn.files import replacing
 from intervalnn.tasks import ImageTask
 
 __all__ = ["inputs"]
@@ -60,7 +60,5 @@ def _read(path: Path, shape: tuple[int, ...]) -> Tensor | None:
 
 
 def _write(path: Path, values: Tensor) -> None:
-    temporary = path.with_name(f"{path.stem}.{os.getpid()}.part")
-    with temporary.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, values.numpy())
-    temporary.replace(path)

@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 
 from intervalnn.experiments.deconvolution import BETA, Setting, methods_of, underlying
 from intervalnn.experiments.scales import DeconvolutionScale
+from intervalnn.files import replacing
 from intervalnn.network import IntervalNetwork
 from intervalnn.results import Run
 from intervalnn.training import fit
@@ -43,9 +44,8 @@ def run(scale: DeconvolutionScale, seed: int, device: str, folder: Path, say: Ca
             say(f"noise behaviour: noise {noise:g}, seed {seed}")
             row = _row(setting, underlying(setting, folder / "work"), quiet, folder / f"{setting.name}.json")
             found["rows"].append(row)
-            temporary = path.with_suffix(".part")
-            temporary.write_text(json.dumps(found | {"scale": asdict(scale), "beta": BETA}, indent=1))
-            temporary.replace(path)
+            with replacing(path) as temporary:
+                temporary.write_text(json.dumps(found | {"scale": asdict(scale), "beta": BETA}, indent=1))
         quiet = quiet or row["mae"]
     return path
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from intervalnn import losses
@@ -27,7 +26,7 @@ from intervalnn.experiments import (
 )
 from intervalnn.experiments.comparison import Make, Progress
 from intervalnn.experiments.scales import DECONVOLUTION, IMAGES, DeconvolutionScale
-from intervalnn.models import DeconvNet, UNet
+from intervalnn.models import DeconvNet
 from intervalnn.training import fit
 
 __all__ = ["draw_deconvolution", "draw_images", "reproduce_deconvolution", "reproduce_images"]
@@ -136,7 +135,7 @@ def _time_images(folder: Path, setting: images.Setting, found: images.Data, say:
     scale, train = setting.scale, found.loader("train", count=10 * setting.scale.batch)
 
     def plain(epochs: int) -> nn.Module:
-        model = UNet(scale.base, dropout=scale.dropout).to(setting.device, memory_format=torch.channels_last)
+        model = images.new_network(scale, setting.device)
         fit(model, train, loss=losses.mse, epochs=epochs, lr=scale.lr, progress=False)
         return model.eval()
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from intervalnn.cost import seconds, versions
 from intervalnn.experiments.comparison import Make, Progress
+from intervalnn.files import replacing
 
 __all__ = ["run", "table"]
 
@@ -67,10 +68,9 @@ def run(
 
         found[name] = cost(make, lambda method: method.predict(x))
     about = {"batch": len(x), "versions": versions(kind), "seconds": found}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".part")
-    temporary.write_text(json.dumps(about, indent=1))
-    return temporary.replace(path)
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(about, indent=1))
+    return path
 
 
 def table(path: Path, samples: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from intervalnn.experiments.comparison import COVERAGE
+from intervalnn.files import replacing
 from intervalnn.results import Results, Run
 
 __all__ = ["WINKLER", "both", "comparison", "curve_range", "published", "so_many", "together", "write"]
@@ -27,9 +28,9 @@ def together(runs: Iterable[Run]) -> Results:
 
 def write(path: Path, text: str) -> Path:
     """Write a page at once or not at all."""
-    temporary = path.with_suffix(".part")
-    temporary.write_text(text)
-    return temporary.replace(path)
+    with replacing(path) as temporary:
+        temporary.write_text(text)
+    return path
 
 
 def comparison(title: str, found: Results, samples: str) -> str:

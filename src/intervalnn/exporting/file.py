@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +17,7 @@ from intervalnn.exporting.names import flat
 from intervalnn.exporting.runtimes import RUNTIMES, Runtime
 from intervalnn.exporting.sizes import other_sizes
 from intervalnn.exporting.standalone import standalone
+from intervalnn.files import beside
 from intervalnn.network import IntervalNetwork
 from intervalnn.saving import settings_of
 
@@ -69,7 +69,7 @@ def export(
         RuntimeError: If the file does not compute what the network does; nothing is left of it then.
 
     Example:
-        >>> import torch
+        >>> import tempfile, torch
         >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU()).eval()
         >>> net = IntervalNetwork(model)
         >>> net.set_gaps("0.bias", below=0.1, above=0.2)
@@ -92,9 +92,8 @@ def export(
     program = standalone(net, traced, outputs, dynamic=dynamic)
     if not program.takes(given):  # torch has fixed the size of the batch after all
         traced, program = given, standalone(net, given, outputs, dynamic=dynamic)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        file = Path(folder) / path.name
+    with beside(path) as folder:
+        file = folder / path.name
         versions = settings["versions"] | runtime.write(program, file)
         calls = [given, *other_sizes(net, program, traced)] if verify else []
         verification = _verification(net, runtime, file, calls, outputs, tolerance) if verify else None
@@ -102,7 +101,7 @@ def export(
         about |= {"format": runtime.format, "versions": versions}
         about |= card(net, settings, program, file) | {"verification": verification}
         _card_of(file).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-        for part in sorted(Path(folder).iterdir(), key=lambda part: part == file):  # the file itself last
+        for part in sorted(folder.iterdir(), key=lambda part: part == file):  # the file itself last
             _settle(part, path.parent)
     return about
 

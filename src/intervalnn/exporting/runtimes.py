@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -124,8 +125,10 @@ def _write_pt2(program: Standalone, path: Path) -> dict[str, Any]:
     for node in exported.graph.nodes:
         node.meta.pop("stack_trace", None)  # these tell of the machine
     exported.example_inputs = None  # and this is the user's data
+    whole = io.BytesIO()  # torch itself ends the process where a disk is full
     with quiet():
-        torch.export.save(exported, path)
+        torch.export.save(exported, whole)
+    path.write_bytes(whole.getbuffer())
     return {}
 
 

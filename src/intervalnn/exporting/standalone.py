@@ -19,7 +19,6 @@ from intervalnn.exporting.quiet import quiet
 from intervalnn.exporting.values import Value, described, number_or_name
 from intervalnn.interval import Interval
 from intervalnn.layers import tied
-from intervalnn.lift import lift
 from intervalnn.network import IntervalNetwork
 from intervalnn.plan import Plan
 from intervalnn.prediction import Prediction
@@ -129,7 +128,7 @@ def _plan(net: IntervalNetwork, program: Program) -> Plan:
         for name, source in program.sources.items()
         if source.kind == "parameter" and own.get(source.name) in names
     }
-    return Plan.of(program, lift(program, set(gaps), net.form), net.model, gaps)
+    return Plan.of(program, net.model, gaps, net.form)
 
 
 def _named(module: nn.Module, names: Sequence[str]) -> fx.GraphModule:

@@ -7,7 +7,7 @@ import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from intervalnn.container import replacing
+from intervalnn.files import replacing
 from intervalnn.report import words
 from intervalnn.report.groups import Group
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from intervalnn.container import replacing
+from intervalnn.files import replacing
 from intervalnn.report import figures, words
 from intervalnn.report.curves import direction, markov
 from intervalnn.report.groups import Group

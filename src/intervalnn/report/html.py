@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from intervalnn.container import replacing
+from intervalnn.files import replacing
 from intervalnn.report import words
 from intervalnn.report.comparison import glossary, table, write_tables
 from intervalnn.report.gallery import write_figures

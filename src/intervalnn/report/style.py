@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from intervalnn.files import replacing
+
 __all__ = ["BAND", "COLORS", "GRID", "POINT", "SCORE", "TARGET", "figure", "save", "tidy"]
 
 # Okabe and Ito's palette, as far as it is needed.
@@ -35,10 +37,9 @@ def tidy(axes: Any) -> None:
 
 def save(drawn: Any, path: Path) -> list[Path]:
     """Write a figure for the screen (PNG) and for print (PDF), whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     written = []
-    for suffix, options in ((".png", {"dpi": 150}), (".pdf", {"metadata": {"CreationDate": None}})):
-        temporary = path.with_name(f"{path.name}.part{suffix}")
-        drawn.savefig(temporary, **options)
-        written.append(temporary.replace(path.with_name(path.name + suffix)))
+    for form, options in (("png", {"dpi": 150}), ("pdf", {"metadata": {"CreationDate": None}})):
+        written.append(path.with_name(f"{path.name}.{form}"))
+        with replacing(written[-1]) as temporary:
+            drawn.savefig(temporary, format=form, **options)
     return written

@@ -86,6 +86,7 @@ def weighted_mean(weights: Interval, values: Value) -> Interval:
     """
     values = Interval.of(values)
     middle = (values.lower.amin(-2, keepdim=True) + values.upper.amax(-2, keepdim=True)) / 2
+    middle = middle.to(values.dtype)  # any will do, and half precision with bfloat16 gaps has bounds in float32
     centred = Interval(values.point - middle, values.below, values.above)
     mean = bound_product(torch.matmul, weights, split(centred))
     point = mean.point + middle

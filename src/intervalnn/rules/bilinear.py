@@ -14,6 +14,9 @@ A pair ``P*p + Q*q`` and ``Q*p + P*q`` costs two products, not four: it is the s
 difference of ``(P+Q)/2 * (p+q)`` and ``(P-Q)/2 * (p-q)``. So this form costs four products
 beside the point's own, whatever the signs; two if weights or inputs are points.
 
+Of a weight whose input channels shrink and grow by shares of their own (:class:`Stretched`), the
+inputs carry these shares as gaps, and the weight is a point: two products, in either form.
+
 The exact form (``exact=True``) takes for every single product the corner that matters; it
 costs six products for non-negative inputs and twelve for others, and is looser than the best
 possible only where weight and input both straddle zero. The two differ by gap times width.
@@ -30,6 +33,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 from intervalnn.rules.complexes import complex_product, conjugate, has_complex
+from intervalnn.stretched import Stretched
 from intervalnn.table import aten, rule
 
 Product = Callable[[Tensor, Tensor], Tensor]
@@ -139,6 +143,7 @@ class Split:
         nonneg: Whether the first factor is known to be non-negative.
         moving: First and last but one of the inputs that have gaps; None if all may have.
         whole: The factor as it came, for complex products.
+        shares: By which shares inputs shrink and grow, each along the input's channels; None if they do not.
     """
 
     point: Tensor
@@ -146,17 +151,18 @@ class Split:
     layout: Layout | None
     gap_dtype: torch.dtype
     nonneg: bool
-    whole: Interval | Tensor
+    whole: Interval | Stretched | Tensor
     moving: tuple[int, int] | None = None
+    shares: tuple[Tensor, Tensor] | None = None
 
     @property
     def is_interval(self) -> bool:
         """Whether the factor has gaps."""
-        return isinstance(self.whole, Interval)
+        return not isinstance(self.whole, Tensor)
 
 
 def split(
-    w: Interval | Tensor,
+    w: Interval | Stretched | Tensor,
     layout: Layout | None = None,
     *,
     by_interval: bool = True,
@@ -177,6 +183,9 @@ def split(
         moving: Where the first factor may have gaps, if not everywhere: a dimension,
             counted from the end, and from where to where along it.
     """
+    if isinstance(w, Stretched):
+        assert layout is not None
+        return _split_stretched(w, layout, nonneg, gap_dtype or w.point.dtype)
     if has_complex(w):
         return Split(w.point if isinstance(w, Interval) else w, {}, None, w.dtype, False, w)
     nonneg = nonneg and layout is not None
@@ -194,6 +203,13 @@ def split(
         if by_interval:
             pairs |= _moving_inputs(_movable(w.point, layout, where).to(w.gap_dtype))
     return Split(w.point, _laid_out(pairs), layout, w.gap_dtype, nonneg, w, where)
+
+
+def _split_stretched(w: Stretched, layout: Layout, nonneg: bool, dtype: torch.dtype) -> Split:
+    along = [-1] + [1] * (-1 - layout.output)  # the channels of the input
+    shrink, grow = (share.flatten().repeat(layout.groups).view(along) for share in (w.shrink, w.grow))
+    pairs = _moving_inputs(w.point.to(dtype))
+    return Split(w.point, _laid_out(pairs), layout, dtype, nonneg, w, shares=(shrink, grow))
 
 
 def _laid_out(pairs: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -271,6 +287,8 @@ def _weights_move(product: Product, x: Factor, w: Split) -> Pair:
 
 
 def _inputs_move(product: Product, x: Factor, w: Split) -> Pair:
+    if w.shares is not None:
+        return _pair(product, *_with_shares(x, w), w, "sum", "difference")
     if isinstance(x, Tensor):
         return None, None
     return _pair(product, *_by_part(x, _sum_and_difference, moving=w.moving is not None), w, "sum", "difference")
@@ -299,6 +317,33 @@ def _sum_and_difference(x: Interval | Tensor) -> tuple[Tensor, Tensor]:
         return x.above + x.below, x.above - x.below
     zero = torch.zeros_like(x)
     return zero, zero
+
+
+def _with_shares(x: Factor, w: Split) -> tuple[Tensor, Tensor]:
+    """Return sum and difference of the gaps of inputs that carry the shares by which weights shrink and grow."""
+    assert w.layout is not None and w.shares is not None
+    if not isinstance(x, Joined):
+        return _stretched(x, *w.shares, nonneg=w.nonneg)
+    shares: Any = (w.shares,) * len(x.parts)
+    if x.dim == w.layout.output:
+        sizes = [_point(part).size(x.dim) for part in x.parts]
+        shares = zip(*(share.split(sizes) for share in w.shares), strict=True)
+    made = [_stretched(part, *own, nonneg=w.nonneg) for part, own in zip(x.parts, shares, strict=True)]
+    total, difference = zip(*made, strict=True)
+    return torch.cat(total, x.dim), torch.cat(difference, x.dim)
+
+
+def _stretched(x: Interval | Tensor, shrink: Tensor, grow: Tensor, *, nonneg: bool) -> tuple[Tensor, Tensor]:
+    """Return sum and difference of the gaps of ``x`` times a factor from ``1 - shrink`` to ``1 + grow``, exactly."""
+    if isinstance(x, Tensor):
+        return (grow + shrink) * x.abs(), (grow - shrink) * x
+    upper, lower = x.upper, x.lower
+    if nonneg:
+        above, below = x.above + grow * upper, x.below + shrink * lower
+    else:
+        above = x.above + grow * upper.clamp(min=0.0) + shrink * (-upper).clamp(min=0.0)
+        below = x.below + shrink * lower.clamp(min=0.0) + grow * (-lower).clamp(min=0.0)
+    return above + below, above - below
 
 
 def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: str, second: str) -> Pair:
@@ -374,9 +419,17 @@ def _layout(fn: Any, weight: Tensor | Interval, rest: tuple[Any, ...]) -> Layout
     return Layout(int(transposed), int(not transposed), -1 - spatial, groups, transposed)
 
 
-def prepare_layer(fn: Any, x: Any, weight: Interval | Tensor, bias: Any = None, *rest: Any, **form: Any) -> Split:
+def stretches(fn: Any, weight: Tensor, rest: tuple[Any, ...]) -> bool:
+    """Say whether a layer takes a :class:`Stretched` as its weight: its second dimension must count the inputs."""
+    return _layout(fn, weight, rest).inputs == 1
+
+
+def prepare_layer(
+    fn: Any, x: Any, weight: Interval | Stretched | Tensor, bias: Any = None, *rest: Any, **form: Any
+) -> Split:
     """Split the weight of a layer; see :func:`split` for what ``form`` may say."""
-    return split(weight, _layout(fn, weight, rest) if weight.dim() > 1 else None, **form)
+    shape = weight.point if isinstance(weight, Stretched) else weight
+    return split(weight, _layout(fn, shape, rest) if shape.dim() > 1 else None, **form)
 
 
 @rule(aten.linear, aten.convolution, *_CONVOLUTIONS, takes=(0, 1, 2), prepare=prepare_layer)

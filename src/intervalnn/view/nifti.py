@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from intervalnn.data.nifti import nibabel
+from intervalnn.data.nifti import load, nibabel
 from intervalnn.data.volume import canonical, upright
 from intervalnn.view.record import Array, Record, assemble
 
@@ -71,11 +70,11 @@ class _Image(NamedTuple):
 
 
 def _read(path: Path) -> _Image:
-    package = nibabel()
+    nibabel()  # which says how to get it
     try:
-        image = package.load(path)
+        image = load(path)
         stored = np.asarray(image.dataobj, dtype=np.float32)
-    except (package.filebasedimages.ImageFileError, EOFError, OSError, TypeError, ValueError, zlib.error) as error:
+    except Exception as error:  # whatever a damaged file does to a library
         raise ValueError(f"{path} is no NIfTI file of real numbers, or a part of one only ({error})") from error
     if stored.ndim == 4 and stored.shape[3] == 1:
         stored = stored[..., 0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from intervalnn.container import replacing
+from intervalnn.data.npy import Npz
+from intervalnn.files import replacing
 from intervalnn.prediction import Prediction
 from intervalnn.view.record import Array, Record, assemble
 
@@ -76,14 +75,12 @@ def load_npz(path: str | Path, *, unit: str | None = None, dims: int | None = No
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files if name in (*ARRAYS, "unit", "spacing", "dims")}
-            names = ", ".join(file.files)
-    except (ValueError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} is no npz file of plain numbers, or a part of one only ({error})") from error
+    file = Npz(path)
+    arrays: dict[str, Any] = {name: file[name] for name in file if name in (*ARRAYS, "unit", "spacing", "dims")}
     if "point" not in arrays:
-        raise ValueError(f"{path} must have an array named point, with its bounds; it has {names or 'nothing'}")
+        raise ValueError(
+            f"{path} must have an array named point, with its bounds; it has {', '.join(file) or 'nothing'}"
+        )
     if dims is not None:
         arrays["dims"] = np.array(dims)
     record = _record(arrays, str(path))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from intervalnn.container import replacing
+from intervalnn.files import replacing
 from intervalnn.view.levels import Levels
 from intervalnn.view.source import entries
 

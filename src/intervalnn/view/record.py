@@ -180,7 +180,10 @@ def assemble(arrays: Mapping[str, Array], where: str, **facts: Any) -> Record:
     given: dict[str, Any] = {name: arrays.get(name) for name in OPTIONAL}
     if given["score"] is not None and np.allclose(given["score"], below + above, atol=allowed, equal_nan=True):
         given["score"] = None
-    return Record(point, below, above, **given, **facts)
+    try:
+        return Record(point, below, above, **given, **facts)
+    except ValueError as error:
+        raise ValueError(f"{where} holds no prediction: {error}") from error
 
 
 def _gap(gap: Array, allowed: float, what: str) -> Array:

@@ -1,0 +1,111 @@
+"""Npy: numpy's own files, read only where they hold what their headers promise, and never unpickled."""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DEFLATED", "Npz", "load", "load_mapped"]
+
+DEFLATED = 1032  # the most bytes that one byte of deflate can stand for
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+class Npz(Mapping[str, NDArray[Any]]):
+    """The arrays of an npz file by name, each read when it is asked for.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file, _whole(path, "npz"), zipfile.ZipFile(file) as archive:
+            _check_index(file, len(archive.namelist()))
+            for name in archive.namelist():
+                archive.open(name).close()  # where the name in the archive's index and the one on the spot are compared
+            self._names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._names:
+            raise KeyError(name)
+        with self.path.open("rb") as opened, _whole(self.path, "npz"), zipfile.ZipFile(opened) as archive:
+            about = archive.getinfo(f"{name}.npy")
+            if about.file_size > DEFLATED * self.path.stat().st_size:
+                raise ValueError(f"{name} cannot be as large as it says, {about.file_size} bytes")
+            with archive.open(about) as file:
+                _check(cast(BinaryIO, file), about.file_size)
+            with archive.open(about) as file:  # read to its end, where the checksum is compared
+                return _read(cast(BinaryIO, file))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def load(path: Path) -> NDArray[Any] | Npz:
+    """Return the array in an npy file, or those in an npz file, whatever its name."""
+    with path.open("rb") as file:
+        if file.read(2) == b"PK":
+            return Npz(path)
+        file.seek(0)
+        with _whole(path, "npy"):
+            _check(file, path.stat().st_size)
+            file.seek(0)
+            return _read(file)
+
+
+def load_mapped(path: Path) -> NDArray[Any]:
+    """Return the array in an npy file, mapped into memory rather than read."""
+    with path.open("rb") as file, _whole(path, "npy"):
+        _check(file, path.stat().st_size)
+        mapped: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+        return mapped
+
+
+def _check_index(file: BinaryIO, found: int) -> None:
+    """Refuse an archive whose index was cut: it ends in a record of how many it lists."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - 22))
+    end = file.read()
+    listed = int.from_bytes(end[10:12], "little")
+    if end.startswith(b"PK\5\6") and listed not in (found, 0xFFFF):  # which stands for more than fit there
+        raise ValueError(f"its index must list {listed} arrays, and lists {found}")
+
+
+def _check(file: BinaryIO, size: int) -> None:
+    """Refuse a file before memory is taken for it, unless it has just as many bytes as its header promises."""
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f"plain numbers have version 1 or 2, and this is {version}")
+    shape, _, dtype = _HEADERS[version](file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which are never unpickled")
+    if any(length < 0 for length in shape):
+        raise ValueError(f"it has the shape {shape}")
+    promised, there = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if promised != there:
+        raise ValueError(f"its header promises {promised} bytes, and {there} are there")
+
+
+def _read(file: BinaryIO) -> NDArray[Any]:
+    array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return array
+
+
+@contextmanager
+def _whole(path: Path, kind: str) -> Iterator[None]:
+    """Say of whatever a damaged file does to a library that it is damaged, and which it is."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"{path} is no {kind} file of plain numbers, or a part of one only ({error})") from error
