@@ -92,16 +92,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="where to write, without suffix")
     args = parser.parse_args()
     torch.set_float32_matmul_precision("high" if args.device == "cuda" else "highest")
+    about = {key: str(value) for key, value in vars(args).items() if key != "out"}
+    out = args.out or Path(__file__).parent / "results" / f"growth-{args.device}"
     rows = []
     with torch.no_grad():
         for name, setting in settings(Setting(args.size, 1, args.base), args.device == "cuda"):
             if name.startswith(args.only):
                 torch.compiler.reset()
                 rows += rows_of(name, setting, args)
-                print(rows[-1]["variant"], f"{rows[-1]['ratio']:.2f}", flush=True)
-    about = {key: str(value) for key, value in vars(args).items() if key != "out"}
-    out = args.out or Path(__file__).parent / "results" / f"growth-{args.device}"
-    measure.write(out, "How the cost of bounds grows", about, args.device, rows)
+                measure.write(out, "How the cost of bounds grows", about, args.device, rows)  # it takes long
 
 
 if __name__ == "__main__":
