@@ -33,11 +33,11 @@ class Reused(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.twice, self.more = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.twice, self.more, self.by_itself = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.twice(torch.relu(self.twice(x)))
-        return self.more(h) * self.more.weight.square().sum()
+        return self.more(h) * self.more.weight.square().sum() + self.by_itself(self.by_itself.weight).sum()
 
 
 MODELS: dict[str, Any] = {

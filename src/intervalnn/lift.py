@@ -281,8 +281,8 @@ def _only_layers_take(node: fx.Node) -> bool:
         entry = lookup(user.target)
         if entry is None or entry.prepare is not prepare_layer:
             return False
-        (_, weight, *rest), _ = by_position(user.target, user.args, user.kwargs)
-        if weight is not node or user.all_input_nodes.count(node) != 1 or node in user.args[2:]:
+        (first, weight, *rest), _ = by_position(user.target, user.args, user.kwargs)
+        if weight is not node or any(node is other for other in (first, *rest)):
             return False
         if not stretches(user.target, node.meta["val"], tuple(rest[1:])):
             return False
