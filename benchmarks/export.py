@@ -17,8 +17,8 @@ from typing import Any
 import measure
 import numpy as np
 import onnxruntime
+import prepare
 import torch
-from propagation import widened
 from torch import Tensor, nn
 
 from intervalnn.exporting import export
@@ -49,7 +49,7 @@ def variants(args: argparse.Namespace, folder: Path) -> dict[str, Callable[[], A
     runs: dict[str, Callable[[], Any]] = {"plain, onnxruntime": lambda: first.run(None, given)}
     runs["plain, eager"] = lambda: model(x)
     for label, layers in (("all layers", "all"), ("last 7", 7), ("last 1", 1)):
-        net = widened(model, x, layers, relative=1e-6)
+        net = prepare.widen(model, x, share=1e-6, layers=layers)
         path = folder / f"{label}.onnx".replace(" ", "-")
         export(net, x, path)
         own = session(path, args.threads)

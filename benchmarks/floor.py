@@ -10,18 +10,14 @@ library does neither itself.
 
 from __future__ import annotations
 
-import argparse
-import copy
 import math
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import measure
+import prepare
 import torch
-from growth import NETS
-from propagation import widened
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -70,34 +66,17 @@ def counted(run: Callable[[], Any]) -> Products:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--base", type=int, default=64)
-    parser.add_argument("--size", type=int, default=128)
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=1, help="calls per timing")
-    parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--channels-last", action="store_true")
-    parser.add_argument("--gap-dtype", default=None)
-    parser.add_argument("--out", type=Path, default=None, help="where to write, without suffix")
-    args = parser.parse_args()
-    torch.set_float32_matmul_precision("high" if args.device == "cuda" else "highest")
+    args = prepare.parse(prepare.parser(__doc__))
     torch.manual_seed(0)
-    model = UNet(args.base).eval().to(args.device)
-    x = torch.randn(args.batch, 1, args.size, args.size, device=args.device)
-    if args.channels_last:
-        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    gap_dtype = getattr(torch, args.gap_dtype) if args.gap_dtype else None
+    model, x = prepare.place(args, UNet(args.base), torch.randn(args.batch, 1, args.size, args.size))
     with torch.no_grad():
-        plain = torch.compile(copy.deepcopy(model), dynamic=False) if args.compile else model
+        plain = prepare.compiled(args, model)
         runs: dict[str, Callable[[], Tensor]] = {"plain": lambda: plain(x)}
         counts = {"plain": counted(lambda: model(x))}
-        for label, options in NETS.items():
-            net = widened(model, x, gap_dtype=gap_dtype, **options)
+        for label, options in prepare.NETS.items():
+            net = prepare.widen(model, x, gap_dtype=prepare.gap_dtype(args), **options)
             counts[label] = counted(lambda net=net: net(x))
-            if args.compile:
-                net.compile(dynamic=False)
+            prepare.compile_intervals(args, net)
             runs[label] = lambda net=net: net(x)
         rows = measure.compare(runs, "plain", args.device, args.repeats, args.calls)
     rates = {dtype: rate(dtype, args.device) for dtype in {d for c in counts.values() for d in c.operations}}
@@ -112,11 +91,9 @@ def main() -> None:
             f" (products {1e3 * products:.2f} ms, passes {1e3 * row['passes']:.2f} ms, {row['x floor']:.2f} x floor; "
             f"floor's ratio {row['floor'] / rows[0]['floor']:.2f})"
         )
-    about = {key: str(value) for key, value in vars(args).items() if key != "out"}
-    about |= {f"{dtype}, TFLOP/s": f"{value / 1e12:.3g}" for dtype, value in rates.items()}
+    about = {f"{dtype}, TFLOP/s": f"{value / 1e12:.3g}" for dtype, value in rates.items()}
     about["copy, GB/s"] = f"{speed / 1e9:.3g}"
-    out = args.out or Path(__file__).parent / "results" / f"floor-{args.device}"
-    measure.write(out, "The interval forward against the least that the machine allows", about, args.device, rows)
+    prepare.write(args, "floor", "The interval forward against the least that the machine allows", rows, **about)
 
 
 if __name__ == "__main__":

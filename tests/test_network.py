@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import intervalnn as inn
+from counting import convolutions
 from intervalnn.lift import Lifted
 
 
@@ -209,11 +210,11 @@ def test_what_comes_before_the_first_interval_layer_is_computed_once_as_plain_op
     net = with_gaps(inn.IntervalNetwork(make(), layers=["third"]))
     net(signal())
 
-    convolutions = [n for n in lifted_of(net).run.graph.nodes if n.target is torch.ops.aten.conv1d.default]
+    found = [n for n in lifted_of(net).run.graph.nodes if n.target is torch.ops.aten.conv1d.default]
     rules = [n.target.__name__ for n in lifted_of(net).run.graph.nodes if getattr(n.target, "__module__", "") and
              str(getattr(n.target, "__module__", "")).startswith("intervalnn.rules")]  # fmt: skip
 
-    assert len(convolutions) == 2
+    assert len(found) == 2
     assert rules == ["layer"]
 
 
@@ -223,25 +224,10 @@ def test_no_product_is_computed_twice() -> None:
     with torch.no_grad():
         net(x)
 
-    plain, bounded = _convolutions(lambda: net.model(x)), _convolutions(lambda: net(x))
+    plain, bounded = convolutions(lambda: net.model(x)), convolutions(lambda: net(x))
 
     assert plain == 3
     assert 3 < bounded <= 5  # at most two more around a point: U*x+ + D*x- and its mirror
-
-
-def _convolutions(run: Callable[[], Any]) -> int:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Count(TorchDispatchMode):
-        seen = 0
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.seen += "convolution" in str(func)
-            return func(*args, **(kwargs or {}))
-
-    with torch.no_grad(), Count() as count:
-        run()
-    return count.seen
 
 
 # --- predict ---
@@ -511,6 +497,61 @@ def test_compiled_equals_eager(backend: str, how: str) -> None:
         got = forward_and_gradient(net, torch.compile(net, backend=backend))
 
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("pool", "by_entry"), [
+    (nn.MaxPool2d(2), True), (nn.MaxPool2d((1, 3)), True), (nn.MaxPool2d(3, stride=2), False),
+    (nn.MaxPool2d(2, padding=1), False), (nn.MaxPool2d(2, ceil_mode=True), False), (nn.MaxPool2d(3), False),
+])  # fmt: skip
+def test_pools_whose_windows_lie_side_by_side_are_compiled_entry_by_entry(pool: nn.Module, by_entry: bool) -> None:
+    seen: list[str] = []
+
+    def backend(program: torch.fx.GraphModule, example: Any) -> Callable[..., Any]:
+        seen.extend(str(node.target) for node in program.graph.nodes)
+        return program.forward
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), pool, nn.Conv2d(2, 1, 1)).eval()
+    net, x = with_gaps(inn.IntervalNetwork(model)), torch.randn(2, 1, 11, 13)
+    x[0, 0, 0, 0] = torch.nan
+    with torch.no_grad():
+        want = net(x)
+        net.compile(backend=backend)
+        got = net(x)
+
+    for name in ("point", "below", "above"):
+        torch.testing.assert_close(getattr(got, name), getattr(want, name), rtol=0, atol=0, equal_nan=True)
+    assert any("max_pool" in name for name in seen) is not by_entry
+
+
+class Joining(nn.Module):
+    """A network that joins so many values before a product."""
+
+    def __init__(self, parts: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv1d(1, 1, 1) for _ in range(parts))
+        self.last = nn.Conv1d(parts, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.last(torch.cat([layer(x) for layer in self.layers], 1))
+        return result
+
+
+@pytest.mark.parametrize(("parts", "device", "joined"), [(2, "cuda", True), (5, "cuda", False), (2, "cpu", False)])
+def test_few_parts_are_joined_in_the_pass_before_a_product_on_a_gpu(
+    parts: int, device: str, joined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = with_gaps(inn.IntervalNetwork(Joining(parts).eval()))
+    net(torch.randn(1, 1, 4))
+    monkeypatch.setattr(inn.IntervalNetwork, "device", torch.device(device))
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(torch, "compile", lambda program, **options: asked.append(options["options"]) or program)
+
+    net.compile(options={"realize_reads_threshold": 5})
+    net(torch.randn(1, 1, 4))
+
+    assert asked[0].get("force_pointwise_cat", False) is joined
+    assert asked[0]["realize_reads_threshold"] == 5
 
 
 # --- odd inputs ---

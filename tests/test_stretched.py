@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import intervalnn as inn
+from counting import convolutions
 from intervalnn.gaps import Gaps
+from intervalnn.rules import bilinear
 
 
 class Skip(nn.Module):
@@ -116,26 +118,36 @@ def test_bounds_are_those_of_the_exact_form_of_the_same_intervals(name: str) -> 
     assert (bounds.width <= loose.width * (1 + 1e-9)).all()
 
 
-def products(run: Any) -> int:
-    class Count(TorchDispatchMode):
-        seen = 0
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.seen += "convolution" in str(func)
-            return func(*args, **(kwargs or {}))
-
-    with torch.no_grad(), Count() as count:
-        run()
-    return count.seen
-
-
 def test_two_products_stand_beside_the_points_own_where_gaps_of_every_weight_take_four() -> None:
     model, x = Skip().eval(), torch.randn(2, 2, 9)
     net = stretched(model, x, 0.1)
     free = as_weights(net, x)
 
-    assert products(lambda: net(x)) == 2 * 3
-    assert products(lambda: free(x)) > 2 * 3
+    assert convolutions(lambda: net(x)) == 2 * 3
+    assert convolutions(lambda: free(x)) > 2 * 3
+
+
+@pytest.mark.parametrize("kind", ["input", "weight"])
+@pytest.mark.parametrize("channels", [1, 4, 5])
+def test_sum_and_difference_of_few_channels_take_one_product_where_tensor_cores_take_eight(
+    channels: int, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Conv2d(channels, 3, 3, padding=1).double().eval()
+    x = torch.randn(2, channels, 6, 5, dtype=torch.float64)
+    net = inn.IntervalNetwork(model, kind=kind)
+    net.balance(x)
+    with torch.no_grad():
+        for gap in net.parameters():
+            gap.uniform_(0.0, 0.1)
+        apart, count = net(x), convolutions(lambda: net(x))
+        monkeypatch.setattr(bilinear, "_laid_out", bilinear.packed)  # as on a GPU
+        net = copy.deepcopy(net)
+        packed, fewer = net(x), convolutions(lambda: net(x))
+
+    assert (count, fewer) == (3, 2 if channels <= 4 else 3)
+    torch.testing.assert_close(packed.below, apart.below)
+    torch.testing.assert_close(packed.above, apart.above)
 
 
 def test_a_share_never_changes_the_sign_of_a_weight_and_comes_back() -> None:

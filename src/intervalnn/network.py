@@ -25,9 +25,11 @@ from intervalnn.segments import Segments
 __all__ = ["IntervalNetwork"]
 
 
-# How much torch's compiler may compute twice before it writes a value to memory. Between two products of intervals
-# lie some 60 operations on 8 values; by its own defaults (30 and 4) the compiler cuts them into two passes.
-_FUSED = {"realize_reads_threshold": 8, "realize_opcount_threshold": 100}
+# How much torch's compiler may compute anew, or read at once, before it writes a value to memory. Between two products
+# of intervals lie some 60 operations on 8 values, four times as many where a pool lies too; by its own defaults (30, 4
+# and 8) the compiler cuts them into several passes.
+_FUSED = {"realize_reads_threshold": 8, "realize_acc_reads_threshold": 64, "realize_opcount_threshold": 500}
+_FEW = 4  # parts of a value that are joined at a product, in the pass before it, rather than each in its own pass
 
 
 class IntervalNetwork(nn.Module):
@@ -306,19 +308,25 @@ class IntervalNetwork(nn.Module):
 
         Without options of its own for the compiler, what lies between two products becomes one pass over memory.
         """
-        if options.get("backend", "inductor") == "inductor" and "mode" not in options:
-            options["options"] = _FUSED | options.get("options", {})
+        fuse = options.get("backend", "inductor") == "inductor" and "mode" not in options
         compiled: dict[fx.GraphModule, Callable[..., Any]] = {}
 
         def run(lifted: Lifted) -> Callable[..., Any]:
             if lifted.run not in compiled:
-                compiled[lifted.run] = torch.compile(lifted.run, **options)
+                own = {"options": self._fused(lifted.run) | options.get("options", {})} if fuse else {}
+                compiled[lifted.run] = torch.compile(lifted.run, **(options | own))
             return compiled[lifted.run]
 
         self._run = run
         self._compiled = True
         for plan in self._known.values():
             plan.state = None
+
+    def _fused(self, program: fx.GraphModule) -> dict[str, Any]:
+        """Return options by which torch's compiler makes one pass of what lies between two products."""
+        lists = (arg for node in program.graph.nodes for arg in node.args if isinstance(arg, list | tuple))
+        few = all(sum(isinstance(part, fx.Node) for part in parts) <= _FEW for parts in lists)
+        return _FUSED | ({"force_pointwise_cat": True} if few and self.device.type == "cuda" else {})
 
     @contextlib.contextmanager
     def recomputing(self) -> Iterator[None]:

@@ -195,30 +195,56 @@ def split(
     if not isinstance(w, Interval):
         dtype = gap_dtype or w.dtype
         pairs = _moving_inputs(_movable(w, layout, where).to(dtype)) if by_interval else {}
-        return Split(w, _laid_out(pairs), layout, dtype, nonneg, w, where)
+        return Split(w, _laid_out(pairs, layout), layout, dtype, nonneg, w, where)
     if exact and by_interval and layout is not None:
         pairs = _exact(w, layout, nonneg, where)
     else:
         pairs = _moving_weights(w, layout, nonneg)
         if by_interval:
             pairs |= _moving_inputs(_movable(w.point, layout, where).to(w.gap_dtype))
-    return Split(w.point, _laid_out(pairs), layout, w.gap_dtype, nonneg, w, where)
+    return Split(w.point, _laid_out(pairs, layout), layout, w.gap_dtype, nonneg, w, where)
 
 
 def _split_stretched(w: Stretched, layout: Layout, nonneg: bool, dtype: torch.dtype) -> Split:
     along = [-1] + [1] * (-1 - layout.output)  # the channels of the input
     shrink, grow = (share.flatten().repeat(layout.groups).view(along) for share in (w.shrink, w.grow))
     pairs = _moving_inputs(w.point.to(dtype))
-    return Split(w.point, _laid_out(pairs), layout, dtype, nonneg, w, shares=(shrink, grow))
+    return Split(w.point, _laid_out(pairs, layout), layout, dtype, nonneg, w, shares=(shrink, grow))
 
 
-def _laid_out(pairs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights with their channels last where tensor cores take them so, lest each call turns them."""
-    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    return {
-        name: w.contiguous(memory_format=formats[w.dim()]) if w.is_cuda and w.dim() in formats else w
-        for name, w in pairs.items()
-    }
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+_MIRRORED = (("sum", "difference"), ("reach_sum", "reach_difference"))
+_AT_ONCE = 8  # channels that a tensor core takes at once
+
+
+def _laid_out(pairs: dict[str, Tensor], layout: Layout | None) -> dict[str, Tensor]:
+    """Return the weights of convolutions as tensor cores take them: channels last, lest each call turns them."""
+    if not all(w.is_cuda and w.dim() in _FORMATS for w in pairs.values()):
+        return pairs
+    if layout is not None:
+        pairs = packed(pairs, layout)
+    return {name: w.contiguous(memory_format=_FORMATS[w.dim()]) for name, w in pairs.items()}
+
+
+def packed(pairs: dict[str, Tensor], layout: Layout) -> dict[str, Tensor]:
+    """Make one weight of two, for a sum and a difference, where so few channels come in that one product takes both.
+
+    Tensor cores take eight channels at once, so nothing is saved where fewer come, as in the layer that sees an image.
+    """
+    pairs = dict(pairs)
+    for first, second in _MIRRORED:
+        if second in pairs and layout.groups == 1 and 2 * pairs[first].size(layout.inputs) <= _AT_ONCE:
+            even, odd = pairs[first], pairs.pop(second)
+            both = layout.stack(torch.cat((even, odd), layout.inputs), torch.cat((even, -odd), layout.inputs))
+            pairs[first] = _filled(both, layout.inputs)
+    return pairs
+
+
+def _filled(x: Tensor, dim: int) -> Tensor:
+    """Return ``x`` with zeros behind its channels, up to as many as are taken at once."""
+    rest = list(x.shape)
+    rest[dim] = _AT_ONCE - x.size(dim)
+    return torch.cat((x, x.new_zeros(rest)), dim)
 
 
 def _movable(w: Tensor, layout: Layout | None, moving: tuple[int, int] | None) -> Tensor:
@@ -329,7 +355,7 @@ def _with_shares(x: Factor, w: Split) -> tuple[Tensor, Tensor]:
         sizes = [_point(part).size(x.dim) for part in x.parts]
         shares = zip(*(share.split(sizes) for share in w.shares), strict=True)
     made = [_stretched(part, *own, nonneg=w.nonneg) for part, own in zip(x.parts, shares, strict=True)]
-    total, difference = zip(*made, strict=True)
+    total, difference = ([side.to(w.gap_dtype) for side in sides] for sides in zip(*made, strict=True))
     return torch.cat(total, x.dim), torch.cat(difference, x.dim)
 
 
@@ -348,8 +374,12 @@ def _stretched(x: Interval | Tensor, shrink: Tensor, grow: Tensor, *, nonneg: bo
 
 def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: str, second: str) -> Pair:
     """Return ``P*p + Q*q`` and ``Q*p + P*q`` from the sums and the differences."""
-    even = product(total.to(w.gap_dtype), w.pairs[first])
-    odd = product(difference.to(w.gap_dtype), w.pairs[second])
+    total, difference = total.to(w.gap_dtype), difference.to(w.gap_dtype)
+    if second not in w.pairs:
+        assert w.layout is not None
+        both = _filled(torch.cat((total, difference), w.layout.output), w.layout.output)
+        return w.layout.unstack(product(both, w.pairs[first]))
+    even, odd = product(total, w.pairs[first]), product(difference, w.pairs[second])
     return even + odd, even - odd
 
 

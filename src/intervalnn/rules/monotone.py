@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -43,12 +44,38 @@ def nonnegative(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interva
 
 
 @rule(
-    aten.amax, aten.amin, aten.logsumexp, aten.logcumsumexp, aten.max_pool1d, aten.max_pool2d, aten.max_pool3d,
-    aten.median.default, aten.max.default, aten.min.default, sign="keeps",
+    aten.amax, aten.amin, aten.logsumexp, aten.logcumsumexp, aten.median.default, aten.max.default, aten.min.default,
+    sign="keeps",
 )  # fmt: skip
 def keeps_sign(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of many entries that is non-decreasing in each, and no less than the least of them."""
     return _ends(fn, x, *args, **kwargs)
+
+
+@rule(aten.max_pool1d, aten.max_pool2d, aten.max_pool3d, sign="keeps")
+def max_pool(fn: Function, x: Interval, kernel: list[int], *rest: Any) -> Interval:
+    """Bound the largest entry of each window; where compiled, entry by entry, lest both ends are written out first."""
+    if torch.compiler.is_dynamo_compiling() and _apart(kernel, *rest):
+        return _ends(lambda end: largest(end, kernel), x)
+    return _ends(fn, x, kernel, *rest)
+
+
+def _apart(
+    kernel: list[int], stride: Any = (), padding: Any = (0,), dilation: Any = (1,), ceil_mode: bool = False
+) -> bool:
+    """Say whether windows lie side by side, and are small."""
+    edges = set(padding) == {0} and set(dilation) == {1} and not ceil_mode
+    return edges and list(stride) in ([], list(kernel)) and math.prod(kernel) <= 8
+
+
+def largest(x: Tensor, kernel: list[int]) -> Tensor:
+    """Return the largest entry of each window, where windows lie side by side."""
+    for dim, size in enumerate(reversed(kernel), start=1):
+        x = x.narrow(-dim, 0, x.size(-dim) // size * size)
+    views = [x]
+    for dim, size in enumerate(kernel, start=x.dim() - len(kernel)):
+        views = [view[(slice(None),) * dim + (slice(at, None, size),)] for view in views for at in range(size)]
+    return functools.reduce(torch.maximum, views)
 
 
 @rule(aten.acos, aten.erfc, aten.rsqrt, aten.special_erfcx)
