@@ -2,7 +2,7 @@
 
     python benchmarks/large.py image                        # 2048 x 2048 through the paper's U-Net, tile by tile
     python benchmarks/large.py volume                       # 256 x 256 x 256 through a 3D U-Net
-    python benchmarks/large.py transformer --device cuda --gap-dtype bfloat16    # 100 million parameters
+    python benchmarks/large.py transformer --device cuda --gap-dtype bfloat16 --batch 8 --compile    # 100 million weights
 
 Each variant runs in a process of its own, which on the CPU may not take more than ``--limit`` GiB. Peak memory is that
 of the whole process on the CPU, and of all tensors on a GPU. The plain forward takes the whole input at once; the time
@@ -118,7 +118,7 @@ def network(args: argparse.Namespace) -> nn.Module:
 
 def sample(args: argparse.Namespace, size: tuple[int, ...]) -> Tensor:
     generator = torch.Generator().manual_seed(1)
-    return torch.rand((1, 1, *size) if args.case != "transformer" else (1, *size), generator=generator)
+    return torch.rand((args.batch, *size) if args.case == "transformer" else (1, 1, *size), generator=generator)
 
 
 def size_of(args: argparse.Namespace) -> tuple[int, ...]:
@@ -130,8 +130,9 @@ def size_of(args: argparse.Namespace) -> tuple[int, ...]:
 
 def plain(args: argparse.Namespace) -> dict[str, Any]:
     model, x = network(args).to(args.device), sample(args, size_of(args)).to(args.device)
+    forward = torch.compile(model, dynamic=False) if args.compile else model
     with torch.no_grad():
-        taken, point = timed(lambda: model(x), args)
+        taken, point = timed(lambda: forward(x), args)
     np.save(args.folder / "point.npy", point.cpu().numpy())
     return {"seconds": taken, "parameters": sum(p.numel() for p in model.parameters())}
 
@@ -148,6 +149,8 @@ def intervals(args: argparse.Namespace) -> dict[str, Any]:
     for name in net.names:
         gap = args.gap * float(model.get_parameter(name).detach().abs().mean())
         net.set_gaps(name, below=gap, above=2 * gap)
+    if args.compile:
+        net.compile(dynamic=False)
     if tiled:
         found["tiles_differ_by"] = difference_of_tiles(net, args)
     memory = int(args.memory * 2**30)
@@ -240,12 +243,16 @@ def main() -> None:
     parser.add_argument("--layers", help="which layers get intervals: all, or the last so many")
     parser.add_argument("--gap", type=float, help="gaps, as a share of the mean weight of the layer")
     parser.add_argument("--gap-dtype", default=None)
+    parser.add_argument("--batch", type=int, default=1, help="sequences at once, of the transformer")
+    parser.add_argument("--compile", action="store_true", help="the transformer, which is seen whole")
     parser.add_argument("--memory", type=float, default=8.0, help="GiB for the tensors of a tile")
     parser.add_argument("--limit", type=float, default=16.0, help="GiB that a process may take, on the CPU")
     parser.add_argument("--out", type=Path, default=None, help="where to write, without suffix")
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, default=None, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.case != "transformer" and (args.compile or args.batch != 1):
+        parser.error("--batch and --compile are for the transformer; tiles differ in size")
     for name, value in DEFAULTS[args.case].items():
         if getattr(args, name) is None:
             setattr(args, name, value)
