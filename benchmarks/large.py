@@ -2,7 +2,7 @@
 
     python benchmarks/large.py image                        # 2048 x 2048 through the paper's U-Net, tile by tile
     python benchmarks/large.py volume                       # 256 x 256 x 256 through a 3D U-Net
-    python benchmarks/large.py transformer --device cuda --gap-dtype bfloat16 --batch 8 --compile    # 100 million weights
+    python benchmarks/large.py transformer --device cuda --gap-dtype bfloat16 --batch 8 --compile  # 100 million weights
 
 Each variant runs in a process of its own, which on the CPU may not take more than ``--limit`` GiB. Peak memory is that
 of the whole process on the CPU, and of all tensors on a GPU. The plain forward takes the whole input at once; the time
@@ -200,6 +200,7 @@ def check(prediction: Prediction) -> None:
 
 def child(args: argparse.Namespace) -> None:
     if args.device == "cpu":
+        inn.keep_freed_memory()  # as in the commands
         resource.setrlimit(resource.RLIMIT_AS, (int(args.limit * 2**30),) * 2)
     row = {"plain": plain, "intervals": intervals}[args.child](args)
     if args.device == "cuda":

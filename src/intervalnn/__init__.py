@@ -9,6 +9,7 @@ from intervalnn.version import __version__
 
 if TYPE_CHECKING:
     from intervalnn import bayes, data, guarantee, losses, methods, metrics, models, rules, tasks, tiling, view, volumes
+    from intervalnn.allocation import keep_freed_memory
     from intervalnn.calibration import Calibration, calibrate
     from intervalnn.evaluation import evaluate
     from intervalnn.exporting import export
@@ -52,6 +53,7 @@ __all__ = [
     "export",
     "fit",
     "guarantee",
+    "keep_freed_memory",
     "load",
     "losses",
     "methods",
@@ -67,6 +69,7 @@ __all__ = [
 
 # Which module has each name that is no module itself.
 _HOMES = {
+    "allocation": ("keep_freed_memory",),
     "calibration": ("Calibration", "calibrate"),
     "evaluation": ("evaluate",),
     "exporting": ("export",),

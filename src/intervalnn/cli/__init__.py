@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from intervalnn.allocation import keep_freed_memory
 from intervalnn.cli import calibrate, demo, doctor, evaluate, explain, export, fit, predict, report, reproduce, view
 from intervalnn.cli.command import Commands
 from intervalnn.version import __version__
@@ -15,6 +16,7 @@ __all__ = ["main"]
 @click.version_option(__version__, prog_name="inn")
 def main() -> None:
     """Interval neural networks: bounds, uncertainty and direction for trained networks."""
+    keep_freed_memory()
 
 
 main.add_command(demo.demo)

@@ -1,0 +1,37 @@
+"""Allocation: what the C library does with memory that tensors on the CPU have freed."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+__all__ = ["keep_freed_memory"]
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, in <malloc.h>
+_LARGEST = 2**30  # of a block that is kept, in bytes
+_MOST = 2**31 - 1  # that is kept at the end of the heap, the largest number that mallopt takes
+
+
+def keep_freed_memory() -> bool:
+    """Let this process keep the memory that tensors on the CPU free, for the next ones.
+
+    By itself the C library of Linux hands every large block back, and the system clears each page of the next one as
+    it is first touched. Bounds of images make many large tensors, so that this may take longer than what is computed.
+    Kept memory is given back only when the process ends; its peak may rise by some tenths.
+
+    Call it once, before the first large tensor. It holds for the whole process, and so it is your choice; the commands
+    of ``inn`` make it for theirs.
+
+    Returns:
+        Whether the C library took it; False elsewhere than on Linux with glibc.
+
+    Example:
+        >>> kept = keep_freed_memory()
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # a C library without it
+        return False
+    return all([mallopt(_MMAP_THRESHOLD, _LARGEST), mallopt(_TRIM_THRESHOLD, _MOST)])
