@@ -210,7 +210,17 @@ def _decompositions() -> Any:
         for overload in overloads(operation):
             if overload.overloadpacket not in _DECOMPOSED_ANYWAY:
                 table.pop(overload, None)
+    table[aten.rrelu_with_noise_functional.default] = _settled_rrelu  # torch has none
     return table
+
+
+def _settled_rrelu(
+    x: Tensor, noise: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
+) -> Any:
+    """Take a randomised leaky unit apart, which in eval mode has the mean of its slopes and draws nothing."""
+    if training:
+        return NotImplemented
+    return aten.leaky_relu(x, (lower + upper) / 2), noise
 
 
 def refuse_training(model: nn.Module) -> None:

@@ -97,9 +97,9 @@ def mlp(activation: type[nn.Module]) -> nn.Module:
 
 def activations() -> nn.Module:
     kinds = [
-        nn.Tanh(), nn.ELU(), nn.CELU(), nn.SELU(), nn.Softplus(), nn.LeakyReLU(0.2), nn.PReLU(), nn.Hardswish(),
-        nn.Hardtanh(), nn.Hardsigmoid(), nn.Mish(), nn.ReLU6(), nn.LogSigmoid(), nn.Softsign(), nn.Tanhshrink(),
-        nn.Sigmoid(), nn.Softshrink(0.1), nn.Hardshrink(0.1), nn.Softmin(-1), nn.LogSoftmax(-1),
+        nn.Tanh(), nn.ELU(), nn.CELU(), nn.SELU(), nn.Softplus(), nn.LeakyReLU(0.2), nn.RReLU(), nn.PReLU(),
+        nn.Hardswish(), nn.Hardtanh(), nn.Hardsigmoid(), nn.Mish(), nn.ReLU6(), nn.LogSigmoid(), nn.Softsign(),
+        nn.Tanhshrink(), nn.Sigmoid(), nn.Softshrink(0.1), nn.Hardshrink(0.1), nn.Softmin(-1), nn.LogSoftmax(-1),
     ]  # fmt: skip
     return nn.Sequential(*(module for kind in kinds for module in (nn.Linear(4, 4), kind)))
 
