@@ -554,6 +554,34 @@ def test_few_parts_are_joined_in_the_pass_before_a_product_on_a_gpu(
     assert asked[0]["realize_reads_threshold"] == 5
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["weight", "input"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_compiled_on_a_gpu_gives_the_bounds_of_the_cpu(
+    kind: Any, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    torch.manual_seed(0)
+    model = inn.models.UNet(8).eval()  # joins, pools, and one channel that comes in
+    x = torch.randn(2, 1, 32, 48)
+    net = inn.IntervalNetwork(model, kind=kind)
+    net.balance(x)
+    with torch.no_grad():
+        for gap in net.parameters():
+            gap.uniform_(0.0, 0.01)
+        want = net(x)
+        on_gpu = inn.IntervalNetwork(copy.deepcopy(model).cuda(), kind=kind, gap_dtype=dtype)
+        on_gpu.load_state_dict(net.state_dict())
+        on_gpu.compile(dynamic=False)
+        got = on_gpu(x.cuda())
+
+    share = 1e-4 if dtype is torch.float32 else 0.05  # of bfloat16's rounding, over 23 layers
+    for name in ("below", "above"):
+        near, far = getattr(want, name), getattr(got, name).float().cpu()
+        assert (far - near).abs().max() <= share * near.max(), name
+    assert (got.point.cpu() - want.point).abs().max() <= 1e-4 * want.point.abs().max()
+
+
 # --- odd inputs ---
 
 
