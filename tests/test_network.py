@@ -499,11 +499,13 @@ def test_compiled_equals_eager(backend: str, how: str) -> None:
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("pool", "by_entry"), [
+@pytest.mark.parametrize(("layer", "by_entry"), [
     (nn.MaxPool2d(2), True), (nn.MaxPool2d((1, 3)), True), (nn.MaxPool2d(3, stride=2), False),
     (nn.MaxPool2d(2, padding=1), False), (nn.MaxPool2d(2, ceil_mode=True), False), (nn.MaxPool2d(3), False),
+    (nn.Upsample(scale_factor=2), True), (nn.Upsample(scale_factor=(4, 1)), True), (nn.Upsample(scale_factor=3), False),
+    (nn.Upsample(size=(14, 18)), False),
 ])  # fmt: skip
-def test_pools_whose_windows_lie_side_by_side_are_compiled_entry_by_entry(pool: nn.Module, by_entry: bool) -> None:
+def test_simple_pools_and_upsampling_are_compiled_entry_by_entry(layer: nn.Module, by_entry: bool) -> None:
     seen: list[str] = []
 
     def backend(program: torch.fx.GraphModule, example: Any) -> Callable[..., Any]:
@@ -511,7 +513,7 @@ def test_pools_whose_windows_lie_side_by_side_are_compiled_entry_by_entry(pool: 
         return program.forward
 
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), pool, nn.Conv2d(2, 1, 1)).eval()
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), layer, nn.Conv2d(2, 1, 1)).eval()
     net, x = with_gaps(inn.IntervalNetwork(model)), torch.randn(2, 1, 11, 13)
     x[0, 0, 0, 0] = torch.nan
     with torch.no_grad():
@@ -521,7 +523,7 @@ def test_pools_whose_windows_lie_side_by_side_are_compiled_entry_by_entry(pool: 
 
     for name in ("point", "below", "above"):
         torch.testing.assert_close(getattr(got, name), getattr(want, name), rtol=0, atol=0, equal_nan=True)
-    assert any("max_pool" in name for name in seen) is not by_entry
+    assert any("max_pool" in name or "upsample" in name for name in seen) is not by_entry
 
 
 class Joining(nn.Module):

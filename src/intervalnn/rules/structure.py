@@ -35,9 +35,8 @@ Function = Callable[..., Any]
     aten.sum, aten.mean, aten.cumsum, aten.trace, aten.col2im,
     aten.avg_pool1d, aten.adaptive_avg_pool1d, aten.adaptive_avg_pool2d,
     aten.adaptive_avg_pool3d, aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d,
-    aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d, aten._upsample_nearest_exact1d,
-    aten._upsample_nearest_exact2d, aten._upsample_nearest_exact3d, aten.upsample_linear1d,
-    aten.upsample_bilinear2d, aten.upsample_trilinear3d,
+    aten._upsample_nearest_exact1d, aten._upsample_nearest_exact2d, aten._upsample_nearest_exact3d,
+    aten.upsample_linear1d, aten.upsample_bilinear2d, aten.upsample_trilinear3d,
     sign="keeps",
 )  # fmt: skip
 def carry(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
@@ -45,6 +44,21 @@ def carry(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     point = fn(x.point, *args, **kwargs)
     kwargs.pop("dtype", None)  # the gaps keep theirs
     return Interval(point, fn(x.below, *args, **kwargs), fn(x.above, *args, **kwargs))
+
+
+@rule(aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d, sign="keeps")
+def nearest(fn: Function, x: Interval, size: Any, scales: Any = None, *rest: Any) -> Interval:
+    """Do to the gaps what is done to the point; where compiled, by copies, whose places take less to find."""
+    if torch.compiler.is_dynamo_compiling() and size is None and set(scales) <= {1.0, 2.0, 4.0, 8.0}:
+        return carry(lambda part: copied(part, [int(scale) for scale in scales]), x)
+    return carry(fn, x, size, scales, *rest)
+
+
+def copied(x: Tensor, times: list[int]) -> Tensor:
+    """Return ``x`` with every entry so many times along each of the last dimensions."""
+    for dim, count in enumerate(times, start=x.dim() - len(times)):
+        x = x.unsqueeze(dim + 1).expand(*x.shape[: dim + 1], count, *x.shape[dim + 1 :]).flatten(dim, dim + 1)
+    return x
 
 
 @rule(aten.detach, sign="keeps")
