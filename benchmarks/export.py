@@ -1,4 +1,4 @@
-"""What bounds cost in another runtime: plain and interval networks in onnxruntime and in eager torch, on the CPU.
+"""What bounds cost in another runtime: networks in onnxruntime, compiled ahead of time, and in eager torch, on the CPU.
 
     python benchmarks/export.py
 
@@ -54,6 +54,9 @@ def variants(args: argparse.Namespace, folder: Path) -> dict[str, Callable[[], A
         export(net, x, path)
         own = session(path, args.threads)
         runs[f"intervals, {label}, onnxruntime"] = lambda own=own: own.run(None, given)
+        export(net, x, path.with_suffix(".aoti.pt2"))
+        package = torch._inductor.aoti_load_package(str(path.with_suffix(".aoti.pt2")))
+        runs[f"intervals, {label}, compiled"] = lambda package=package: package(x)
         runs[f"intervals, {label}, eager"] = lambda net=net: net.predict(x)
     return runs
 

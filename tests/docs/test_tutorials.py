@@ -18,7 +18,7 @@ from intervalnn.table import RULES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-SLOW = ("choose-coverage.md", "command-line.md", "ct.md", "multi-gpu.md")  # by what the page takes on one core
+SLOW = ("choose-coverage.md", "command-line.md", "ct.md", "export.md", "multi-gpu.md")  # on one core
 
 
 def load(path: Path) -> ModuleType:

@@ -38,3 +38,12 @@ def test_other_sizes_repeat_and_cut_the_values() -> None:
 
     assert resized.tensors[0].tolist() == [[0, 1], [3, 4], [0, 1]]
     assert example.shapes == [(2, 3)]
+
+
+def test_tensors_are_in_the_usual_order_in_memory_whatever_the_user_gives() -> None:
+    swapped, last = torch.ones(2, 5, 1).transpose(1, 2), torch.ones(2, 3, 4, 4).to(memory_format=torch.channels_last)
+
+    example = Example.of(nn.Identity(), swapped), Example.of(nn.Identity(), last)
+
+    assert swapped.is_contiguous() and swapped.stride() == (5, 1, 1)
+    assert [each.tensors[0].stride() for each in example] == [(5, 5, 1), (48, 16, 4, 1)]

@@ -131,7 +131,7 @@ def test_offsets_and_the_last_layers_alone_are_exported(tmp_path: Path) -> None:
 def test_wrong_arguments_are_refused_in_words(tmp_path: Path) -> None:
     net, x, path = linear(), signal(2, 3), tmp_path / "net.pt2"
 
-    with pytest.raises(ValueError, match=r"must end in \.onnx or \.pt2, got 'net\.bin'"):
+    with pytest.raises(ValueError, match=r"must end in \.onnx, \.aoti\.pt2 or \.pt2, got 'net\.bin'"):
         export(net, x, tmp_path / "net.bin")
     with pytest.raises(TypeError, match="IntervalNetwork, got Sequential"):
         export(net.model, x, path)  # type: ignore[arg-type]

@@ -152,7 +152,7 @@ def test_an_operation_that_onnx_lacks_is_named_with_its_line(tmp_path: Path) -> 
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, net: Any) -> None:
-    monkeypatch.setattr("intervalnn.exporting.runtimes.find_spec", lambda name: None if name == "onnxscript" else name)
+    monkeypatch.setattr("intervalnn.exporting.runtime.find_spec", lambda name: None if name == "onnxscript" else name)
 
     with pytest.raises(ImportError, match=r'needs onnxscript: pip install "intervalnn\[onnx\]"'):
         export(net, signal(1, 1, 20), tmp_path / "net.onnx")

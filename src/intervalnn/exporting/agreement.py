@@ -12,7 +12,7 @@ from torch import Tensor
 from intervalnn.calibration import Calibration
 from intervalnn.exporting.example import Example
 from intervalnn.exporting.names import named_leaves
-from intervalnn.exporting.runtimes import Run
+from intervalnn.exporting.runtime import Run
 from intervalnn.network import IntervalNetwork
 from intervalnn.pairs import without
 from intervalnn.prediction import Prediction

@@ -39,7 +39,7 @@ class Example:
             ['input1', 'input2']
         """
         refuse_training(model)
-        args, kwargs = _arguments(example)
+        args, kwargs = pytree.tree_map_only(Tensor, _plain, _arguments(example))
         call = Call.of(args, kwargs)
         if any(isinstance(tensor, Interval) for tensor in call.tensors):
             raise TypeError("the example must be made of tensors: an exported network takes no intervals")
@@ -97,6 +97,11 @@ def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(example, Mapping):
         return (), dict(example)
     return (tuple(example), {}) if isinstance(example, tuple | list) else ((example,), {})
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """Return a tensor in the usual order in memory, in which compiled code will expect it."""
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
 @torch.no_grad()

@@ -14,7 +14,8 @@ from intervalnn.exporting.agreement import ROUNDING, agreement
 from intervalnn.exporting.card import card
 from intervalnn.exporting.example import Example
 from intervalnn.exporting.names import flat
-from intervalnn.exporting.runtimes import RUNTIMES, Runtime
+from intervalnn.exporting.runtime import Runtime
+from intervalnn.exporting.runtimes import RUNTIMES
 from intervalnn.exporting.sizes import other_sizes
 from intervalnn.exporting.standalone import standalone
 from intervalnn.files import beside
@@ -47,11 +48,17 @@ def export(
     through the model; sizes that the card gives as numbers are fixed. The file holds neither the
     example nor anything of this machine, and the same network gives the same bytes.
 
+    A compiled package is machine code for the device of the network and for processors like this one. It does
+    hold paths of this machine, so its bytes differ each time. It cannot refuse sizes, so only those vary that
+    the model takes without a condition: where height and width must be multiples of 16, they are the example's.
+    Compiling takes from seconds to minutes, and a C++ compiler.
+
     Args:
         net: The network.
         example: What the model takes: a tensor, a tuple of arguments, or a mapping of them by name.
-        path: Where to. ``.onnx`` for ONNX (needs the extra ``onnx``), ``.pt2`` for ``torch.export``.
-            The card gets the same name with ``.json`` behind it.
+        path: Where to. ``.onnx`` for ONNX (needs the extra ``onnx``), ``.pt2`` for ``torch.export``,
+            ``.aoti.pt2`` for a package compiled by AOTInductor. The card gets the same name with ``.json``
+            behind it.
         outputs: What to return of each prediction: of ``"point"``, ``"lower"``, ``"upper"``, ``"below"``,
             ``"above"``, ``"score"`` and ``"direction"``.
         dynamic: Let sizes vary. Without it all are those of the example, and exporting is quicker.
@@ -66,7 +73,8 @@ def export(
 
     Raises:
         ValueError: If the model does not take the example, or the runtime cannot express an operation.
-        RuntimeError: If the file does not compute what the network does; nothing is left of it then.
+        RuntimeError: If the file does not compute what the network does, or if there is no compiler for one that
+            is compiled; nothing is left of it then.
 
     Example:
         >>> import tempfile, torch
@@ -89,9 +97,10 @@ def export(
     _refuse_complex(net.predict(*args, **kwargs))
     settings = settings_of(net)
     traced = given.several(net.model) if dynamic else given
-    program = standalone(net, traced, outputs, dynamic=dynamic)
+    options = {"dynamic": dynamic, "conditions": not runtime.compiled}
+    program = standalone(net, traced, outputs, **options)
     if not program.takes(given):  # torch has fixed the size of the batch after all
-        traced, program = given, standalone(net, given, outputs, dynamic=dynamic)
+        traced, program = given, standalone(net, given, outputs, **options)
     with beside(path) as folder:
         file = folder / path.name
         versions = settings["versions"] | runtime.write(program, file)
@@ -108,12 +117,14 @@ def export(
 
 def _target(path: str | Path, overwrite: bool) -> tuple[Path, Runtime]:
     path = Path(path).resolve()
-    if path.suffix not in RUNTIMES:
-        raise ValueError(f"path must end in {' or '.join(RUNTIMES)}, got '{path.name}'")
+    runtime = next((runtime for end, runtime in RUNTIMES.items() if path.name.endswith(end)), None)
+    if runtime is None:
+        *ends, last = RUNTIMES
+        raise ValueError(f"path must end in {', '.join(ends)} or {last}, got '{path.name}'")
     for there in (path, _card_of(path)):
         if there.exists() and not overwrite:
             raise FileExistsError(f"there is already a file {there}; set overwrite=True to replace it")
-    return path, RUNTIMES[path.suffix]
+    return path, runtime
 
 
 def _card_of(path: Path) -> Path:

@@ -15,6 +15,7 @@ _LOGGERS = (
     "torch._export",
     "torch.fx",
     "torch._dynamo",
+    "torch._inductor",
     "torch._subclasses",
     "torch.onnx",
     "onnxscript",
@@ -27,7 +28,7 @@ def quiet() -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
+        logger.setLevel(logging.CRITICAL + 1)  # torch tells errors as critical ones too
     nowhere = io.StringIO()
     try:
         with warnings.catch_warnings(), contextlib.redirect_stderr(nowhere), contextlib.redirect_stdout(nowhere):

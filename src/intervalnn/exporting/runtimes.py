@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,40 +13,12 @@ import torch
 from torch import Tensor, fx
 
 from intervalnn.capture import where
+from intervalnn.exporting.compiled import open_compiled, write_compiled
 from intervalnn.exporting.quiet import quiet
+from intervalnn.exporting.runtime import Run, Runtime
 from intervalnn.exporting.standalone import Standalone
 
-__all__ = ["RUNTIMES", "Run", "Runtime"]
-
-Run = Callable[[Sequence[Tensor]], Mapping[str, Tensor]]
-
-
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """What runs a file.
-
-    Attributes:
-        format: What the file is.
-        writers: Packages that write it, beside torch.
-        runners: Packages that run it.
-        write: Writes a program to a file under its final name; returns the versions it depends on.
-        open: Returns what runs a file, from its inputs in order to its outputs by name.
-    """
-
-    format: str
-    writers: tuple[str, ...]
-    runners: tuple[str, ...]
-    write: Callable[[Standalone, Path], dict[str, Any]]
-    open: Callable[[Path], Run]
-
-    def check(self, *, run: bool) -> None:
-        """Raise if a package is missing."""
-        missing = [name for name in (*self.writers, *(self.runners if run else ())) if find_spec(name) is None]
-        if missing:
-            hint = ", or set verify=False to write it without running it" if set(missing) <= set(self.runners) else ""
-            raise ImportError(
-                f'exporting to {self.format} needs {" and ".join(missing)}: pip install "intervalnn[onnx]"{hint}'
-            )
+__all__ = ["RUNTIMES"]
 
 
 # --- ONNX ---
@@ -146,5 +116,6 @@ def _open_pt2(path: Path) -> Run:
 
 RUNTIMES = {
     ".onnx": Runtime("ONNX", ("onnx", "onnxscript"), ("onnxruntime",), _write_onnx, _open_onnx),
+    ".aoti.pt2": Runtime("AOTInductor", (), ("torch",), write_compiled, open_compiled, compiled=True),
     ".pt2": Runtime("torch.export", (), ("torch",), _write_pt2, _open_pt2),
-}
+}  # by how the name of the file ends; the first that fits

@@ -48,7 +48,9 @@ class Standalone:
         return all(isinstance(want, str) or want == n for pair in pairs for want, n in zip(*pair, strict=True))
 
 
-def standalone(net: IntervalNetwork, example: Example, outputs: Sequence[str], *, dynamic: bool) -> Standalone:
+def standalone(
+    net: IntervalNetwork, example: Example, outputs: Sequence[str], *, dynamic: bool, conditions: bool = True
+) -> Standalone:
     """Return a network as one program, for all sizes that torch can follow through the model.
 
     Args:
@@ -56,11 +58,14 @@ def standalone(net: IntervalNetwork, example: Example, outputs: Sequence[str], *
         example: A call of it.
         outputs: What to return of each :class:`Prediction`.
         dynamic: Whether sizes may vary at all.
+        conditions: Whether they may where the program does not hold for all of them, but for multiples of 16, say.
     """
     *attempts, last = _programs(net, example, dynamic)
     for program in attempts:
         with contextlib.suppress(Exception):
-            return _standalone(net, program, example, outputs)
+            made = _standalone(net, program, example, outputs)
+            if conditions or not made.exported._guards_code:
+                return made
     return _standalone(net, last, example, outputs)
 
 
