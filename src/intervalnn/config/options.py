@@ -246,7 +246,9 @@ class Export:
         str | None, Flag("--data", f"Of which the first batch is the example. {_DATA}", required=True, metavar="DATA")
     ] = None
     data_options: _Options = field(default_factory=dict)
-    out: Annotated[Path | None, Flag("--out", "File to write: .onnx, .pt2 or .aoti.pt2 (compiled)", required=True)] = None
+    out: Annotated[
+        Path | None, Flag("--out", "File to write: .onnx, .pt2, or .aoti.pt2, which is compiled.", required=True)
+    ] = None
     dynamic: Annotated[bool, Flag("--dynamic", "Whether batch and image size may vary.")] = True
     verify: Annotated[bool, Flag("--verify", "Whether to run the file, and compare it with the network.")] = True
 
