@@ -17,11 +17,11 @@ matrix rate, and one pass over memory between them.
 MC dropout is twice as slow in the default layout as in channels last, where it costs what ten plain passes cost:
 compiled, its masks make torch fall back to a slow pass in that layout. So compare with either. CUDA graphs
 (`--mode reduce-overhead`) were tried and changed no ratio by more than 2 %.
-Aims on the H200: all layers 2.4, and 2.0 with a gap per input; last 7 1.4. The floor of the first is 2.8, so it is out of
-reach in this way. A training step: all layers 3, last 7 1.8.
+Aims on the H200: all layers 2.4, and 2.0 with a gap per input; last 7 1.4. The floor of the first is 2.8, so it is out
+of reach in this way. A training step: all layers 3, last 7 1.8.
 
-The cost of bounds grows as that of the plain forward (`growth-*`): on a GPU, the smallest settings wait for the calls of
-kernels, of which bounds have more; on the CPU, large tensors wait for memory unless it is kept (`--keep-memory`).
+The cost of bounds grows as that of the plain forward (`growth-*`): on a GPU, the smallest settings wait for the calls
+of kernels, of which bounds have more; on the CPU, large tensors wait for memory unless it is kept (`--keep-memory`).
 """
 
 
