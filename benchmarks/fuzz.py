@@ -1,11 +1,13 @@
 """Search for files, configs and command lines that end in anything but a clear error or the right result.
 
     python benchmarks/fuzz.py --minutes 10
+    python benchmarks/fuzz.py --only commands --minutes 10
     python benchmarks/fuzz.py --kind NIfTI --seed 17 --once
 
 Every case is drawn from its kind and a seed by the generators of ``tests/abuse``, and can be repeated by them. Each
 kind runs in a process of its own, with little memory: one that dies, hangs or asks for more has failed. Where atheris
-is installed, half of the time goes to the same checks with bytes that it makes, led by coverage.
+is installed, half of the time goes to the same checks with bytes that it makes, led by coverage. With ``--only``, what
+is found takes the place of that kind in the file of results, beside how it was found; all else there stays.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ import logging
 import os
 import re
 import resource
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -48,8 +52,8 @@ INSTRUMENTED += [
 ]
 
 
-def cases() -> dict[str, Callable[[Random, Path], None]]:
-    """Return what tries one case of each kind."""
+def cases() -> dict[str, Callable[[Random, Path], list[str] | None]]:
+    """Return what tries one case of each kind, and says as what to count it where there is more to say."""
     from abuse import commands, configs
     from abuse.readers import READERS
     from abuse.saved import SAVED
@@ -62,9 +66,9 @@ def cases() -> dict[str, Callable[[Random, Path], None]]:
     }
 
 
-def one(kind: str, seed: int) -> None:
+def one(kind: str, seed: int) -> list[str] | None:
     with tempfile.TemporaryDirectory() as folder:
-        cases()[kind](Random(f"{kind} {seed}"), Path(folder))
+        return cases()[kind](Random(f"{kind} {seed}"), Path(folder))
 
 
 def confine() -> None:
@@ -84,7 +88,7 @@ def many(kind: str, seed: int, seconds: float) -> None:
         print(json.dumps({"at": seed}), flush=True)
         faulthandler.dump_traceback_later(SECONDS, exit=True)
         try:
-            one(kind, seed)
+            print(json.dumps({"counts": one(kind, seed) or []}), flush=True)
         except BaseException as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{type(error).__name__}: {error}"[:600]
@@ -130,7 +134,7 @@ def guided(kind: str, seconds: float, folder: Path) -> None:
 
 def searched(kind: str, seed: int, seconds: float) -> dict[str, Any]:
     """Search a kind in a process of its own, again and again if it dies, and return what was found."""
-    found: dict[str, Any] = {"cases": 0, "failures": []}
+    found: dict[str, Any] = {"cases": 0, "failures": [], "counts": Counter()}
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         words = [sys.executable, __file__, "--kind", kind, "--seed", str(seed), "--seconds", str(left)]
@@ -138,9 +142,10 @@ def searched(kind: str, seed: int, seconds: float) -> dict[str, Any]:
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         last = max([line["at"] for line in lines if "at" in line], default=seed)
         found["failures"] += [line for line in lines if "error" in line]
+        found["counts"].update(name for line in lines for name in line.get("counts", ()))
         found["cases"] += last - seed + 1 if lines else 0
         if done.returncode:
-            why = f"ended with {done.returncode}: {done.stderr[-600:]}"
+            why = f"ended with {done.returncode}: {done.stderr[:600]} ... {done.stderr[-600:]}"
             found["failures"].append({"seed": last, "error": why})
             if not lines:
                 break
@@ -169,15 +174,19 @@ def _search(options: argparse.Namespace) -> dict[str, Any]:
     from intervalnn.cost import versions
 
     start = time.monotonic()
-    kinds = list(cases())
-    guided_kinds = GUIDED if importlib.util.find_spec("atheris") else []
-    share = 60 * options.minutes * options.jobs / (2 if guided_kinds else 1)
+    kinds = [kind for kind in cases() if options.only in (kind, None)]
+    if not kinds:
+        sys.exit(f"there is no kind {options.only!r}; there is {', '.join(cases())}")
+    guided_kinds = [kind for kind in GUIDED if kind in kinds] if importlib.util.find_spec("atheris") else []
+    jobs = min(options.jobs, len(kinds) + len(guided_kinds))
+    share = 60 * options.minutes * jobs / (2 if guided_kinds else 1)
     record: dict[str, Any] = {
-        "command": "python " + " ".join(sys.argv),
+        "command": shlex.join(["python", *sys.argv]),
         "versions": versions(torch.device("cpu").type) | _installed(),
         "seed": options.seed,
         "cases": {},
         "guided cases": {},
+        "counts": {},
         "failures": [],
     }
 
@@ -187,6 +196,8 @@ def _search(options: argparse.Namespace) -> dict[str, Any]:
         else:
             found = searched(kind, options.seed, share / len(kinds))
         record["guided cases" if led else "cases"][kind] = found["cases"]
+        if counts := found.get("counts"):
+            record["counts"][kind] = dict(sorted(counts.items()))
         record["failures"] += [{"kind": kind, "guided": led} | each for each in found["failures"]]
         name = f"{kind}, guided" if led else kind
         print(f"{name}: {found['cases']} cases, {len(found['failures'])} failures", flush=True)
@@ -195,6 +206,20 @@ def _search(options: argparse.Namespace) -> dict[str, Any]:
         for done in [pool.submit(search, k, led) for led, ks in ((False, kinds), (True, guided_kinds)) for k in ks]:
             done.result()
     return record | {"minutes": (time.monotonic() - start) / 60}
+
+
+def _merged(record: dict[str, Any], new: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Return a record in which one kind was searched anew."""
+    again = record.get("again", {})
+    counted = again.get(kind, {"minutes": 0})["minutes"]
+    parts = {part: record.get(part, {}) | new[part] for part in ("cases", "guided cases", "counts")}
+    return {
+        **record,
+        **parts,
+        "failures": [each for each in record["failures"] if each["kind"] != kind] + new["failures"],
+        "minutes": record["minutes"] - counted + new["minutes"],
+        "again": again | {kind: {name: new[name] for name in ("command", "versions", "seed", "minutes")}},
+    }
 
 
 def _installed() -> dict[str, str]:
@@ -212,6 +237,7 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=2, help="how many processes search at a time")
     parser.add_argument("--kind", help="repeat a case, or search this kind alone")
+    parser.add_argument("--only", help="search this kind, and keep what is recorded of the others")
     parser.add_argument("--once", action="store_true", help="try the case of --kind and --seed, and show its traceback")
     parser.add_argument("--seconds", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--guided", type=Path, help=argparse.SUPPRESS)
@@ -227,13 +253,16 @@ def main() -> None:
         many(options.kind, options.seed, options.seconds or 60 * options.minutes)
     else:
         record = _search(options)
+        failures = record["failures"]
+        if options.only and options.out.exists():
+            record = _merged(json.loads(options.out.read_text()), record, options.only)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         temporary = options.out.with_suffix(".part")
         temporary.write_text(json.dumps(record, indent=1) + "\n")
         temporary.replace(options.out)
         total = sum(record["cases"].values()) + sum(record["guided cases"].values())
         print(f"{total} cases, {len(record['failures'])} failures: {options.out}")
-        sys.exit(bool(record["failures"]))
+        sys.exit(bool(failures))
 
 
 if __name__ == "__main__":

@@ -80,7 +80,8 @@ class Batches:
         assert loader.batch_size is not None
         order = torch.arange(len(loader.dataset))  # type: ignore[arg-type]
         if isinstance(loader.sampler, RandomSampler):
-            order = torch.randperm(len(order), generator=torch.Generator().manual_seed(self.seed * 1_000_003 + number))
+            own = (self.seed * 1_000_003 + number) % 2**63
+            order = torch.randperm(len(order), generator=torch.Generator().manual_seed(own))
         whole = [batch.tolist() for batch in order.split(loader.batch_size)][: len(loader)]
         shares = [batch[self.rank :: self.world] for batch in whole]
         weights = [len(share) * self.world / len(batch) for share, batch in zip(shares, whole, strict=True)]

@@ -85,6 +85,9 @@ class Explanation:
         left.set_yticks(places, [row.name for row in self.rows], fontsize=8)
         left.invert_yaxis()
         path = Path(path)
+        kind, kinds = path.suffix.removeprefix(".").lower() or "png", figure.canvas.get_supported_filetypes()
+        if kind not in kinds:
+            raise ValueError(f"{path} must end in one of .{', .'.join(kinds)}")
         with replacing(path) as temporary:
-            figure.savefig(temporary, format=path.suffix.removeprefix(".") or None, dpi=150)
+            figure.savefig(temporary, format=kind, dpi=150)
         return path

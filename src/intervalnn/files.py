@@ -36,7 +36,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         ...     Path(f"{folder}/new/text").read_text(), len(list(Path(f"{folder}/new").iterdir()))
         ('whole', 1)
     """
-    path = Path(path).resolve()  # so that a link stays a link
+    path = Path(os.path.realpath(path))  # so that a link stays a link; resolve() fails on one that leads to itself
     with beside(path) as folder:
         temporary = folder / "part"  # with no suffix, so that nobody who looks for files of a kind finds it
         temporary.touch()
@@ -78,8 +78,8 @@ def replace_folder(path: Path, new: Path) -> None:
 
 def check_writable(path: Path) -> None:
     """Raise if no file or folder can be made at ``path``: by trying, as far as its folder is there."""
-    path = path.resolve()
-    parent = next(each for each in path.parents if each.exists())
+    path = Path(os.path.realpath(path))
+    parent = next(each for each in path.parents if os.path.lexists(each))
     if not parent.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, f"could not write {path}: {parent} is a file, not a folder")
     with _told(path), _made(parent / path.name):

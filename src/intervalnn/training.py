@@ -113,6 +113,8 @@ def fit(
     """
     if patience is not None and validation is None:
         raise ValueError("patience waits for a better validation loss; give validation, or leave it out")
+    if patience is not None and patience < 1:
+        raise ValueError(f"patience must be at least 1, got {patience}")
     run = _Run(method, loader, any_engine(engine), seed, precision)
     with run.recomputing() if recompute else nullcontext():
         run.choose(coverage, loss, beta, recipe, epochs, lr, balance)
@@ -401,7 +403,7 @@ def _seeded(device: torch.device, seed: int, number: int, rank: int) -> Iterator
     """Let what is random depend on these numbers alone, and leave the global state as it was."""
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices, device_type="cuda" if not devices else device.type):
-        torch.manual_seed((seed * 1_000_003 + number) * 65_537 + rank)
+        torch.manual_seed(((seed * 1_000_003 + number) * 65_537 + rank) % 2**63)
         yield
 
 

@@ -12,7 +12,7 @@ from abuse.mutations import changed, mutated, odd_value
 from intervalnn.config import Config, ConfigError, from_sources, options_of
 from intervalnn.config.options import sections
 
-__all__ = ["case", "check"]
+__all__ = ["OPTIONS", "case", "check", "shown", "table", "toml"]
 
 OPTIONS = [option for section in ("", *sections()) for option in options_of(section)]
 LONG = ("9" * 5000, "0x" + "f" * 5000, "[" * 2000 + "]" * 2000, "1" + "0" * 400, "nan", "-inf", "1979-05-27T07:32:00Z")
@@ -22,16 +22,16 @@ def case(random: Random, folder: Path) -> None:
     """Read a config that is odd somewhere; fails if anything else comes of it than a config or a clear error."""
     what = random.randrange(4)
     if what == 0:
-        check(mutated(_toml(_table(random)).encode(), random), [], folder)
+        check(mutated(toml(table(random)).encode(), random), [], folder)
     elif what == 1:
-        check(_toml(changed(_table(random), random)).encode("utf-8", "replace"), [], folder)
+        check(toml(changed(table(random), random)).encode("utf-8", "replace"), [], folder)
     elif what == 2:
         option, value = random.choice(OPTIONS), random.choice(LONG)
-        check(b"", [f"{option.name}={value}", f"{option.name}={_value(odd_value(random))}"], folder)
+        check(b"", [f"{option.name}={value}", f"{option.name}={shown(odd_value(random))}"], folder)
     else:
         option = random.choice(OPTIONS)
-        text = f"{option.name}={_value(odd_value(random))}"
-        check(_toml(_table(random)).encode(), [mutated(text.encode(), random).decode("utf-8", "replace")], folder)
+        text = f"{option.name}={shown(odd_value(random))}"
+        check(toml(table(random)).encode(), [mutated(text.encode(), random).decode("utf-8", "replace")], folder)
 
 
 def check(content: bytes, sets: list[str], folder: Path) -> None:
@@ -64,7 +64,7 @@ def _types(kind: Any) -> list[type]:
     return [each for name, each in named.items() if name in text] + ([str] if "Literal" in text else [])
 
 
-def _table(random: Random) -> dict[str, Any]:
+def table(random: Random) -> dict[str, Any]:
     """Return a config that is right, of some of the options."""
     table: dict[str, Any] = {}
     for option in random.sample(OPTIONS, 6):
@@ -76,24 +76,27 @@ def _table(random: Random) -> dict[str, Any]:
     return table
 
 
-def _toml(table: Any) -> str:
+def toml(table: Any) -> str:
     """Return plain values as TOML, where null is left as no TOML at all."""
     if not isinstance(table, dict):
-        return f"value = {_value(table)}"
-    plain = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if not isinstance(value, dict)]
-    tables = [f"[{_key(key)}]\n{_toml(value)}" for key, value in table.items() if isinstance(value, dict)]
-    return "\n".join([*plain, *tables])
+        return f"value = {shown(table)}"
+    plain = [f"{_key(key)} = {shown(value)}" for key, value in table.items() if not isinstance(value, dict)]
+    for name, inside in table.items():
+        if isinstance(inside, dict):
+            plain += [f"[{_key(name)}]", *(f"{_key(key)} = {shown(value)}" for key, value in inside.items())]
+    return "\n".join(plain)
 
 
 def _key(key: str) -> str:
-    return key if key.replace("_", "a").isalnum() and key.isascii() else json.dumps(key)
+    return key if key.replace("_", "a").isalnum() and key.isascii() else json.dumps(key, ensure_ascii=False)
 
 
-def _value(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a plain value as TOML."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(shown, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + "}"
-    return json.dumps(value)
+        return "{" + ", ".join(f"{_key(key)} = {shown(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from abuse import commands, configs
+from abuse.lines import LEAVES, RIGHT, SLOW, Line
 from abuse.readers import READERS
 from abuse.saved import SAVED
 
@@ -28,7 +29,7 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def tried(case: Callable[[Random, Path], None], random: Random) -> None:
+def tried(case: Callable[[Random, Path], object], random: Random) -> None:
     with tempfile.TemporaryDirectory() as folder:
         case(random, Path(folder))
 
@@ -53,7 +54,35 @@ def test_an_odd_config_is_read_or_refused_with_the_key(random: Random) -> None:
     tried(configs.case, random)
 
 
-@settings(FEW, max_examples=20)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Ctrl-C in a weak reference's callback
+@settings(FEW, max_examples=30)
 @given(random=randoms)
 def test_an_odd_command_line_ends_with_a_message_and_writes_nothing_else(random: Random) -> None:
     tried(commands.case, random)
+
+
+def test_every_command_has_a_line_that_is_right() -> None:
+    assert RIGHT.keys() == LEAVES.keys()
+
+
+LINES = {f"{name} {i}": (name, line) for name, lines in RIGHT.items() for i, line in enumerate(lines)}
+QUICK = [key for key, (name, _) in LINES.items() if name not in ("demo", "report") or key == "report 0"]
+
+
+@pytest.mark.parametrize("key", [key for key in QUICK if not key.startswith("reproduce") or "denoising" in key])
+def test_a_right_line_does_what_it_promises(key: str, tmp_path: Path) -> None:
+    name, groups = LINES[key]
+    words = [*name.split(), *(word for group in groups for word in group)]
+
+    code = commands.check(Line(words, seconds=SLOW["view"] if key == "view 1" else None), tmp_path)
+
+    assert code == 0
+
+
+@pytest.mark.parametrize("shell", [{}, {"PYTHONIOENCODING": "ascii"}], ids=str)
+def test_a_shell_sees_the_same(shell: dict[str, str], tmp_path: Path) -> None:
+    words = ["report", "run.json", "--out", "grö\udcff.html"]
+
+    assert commands.check(Line(words), tmp_path / "good", shell) == 0
+    assert commands.check(Line([*words, "--nothing"]), tmp_path / "usage", shell) == 2
+    assert commands.check(Line(["report", "empty", "--debug"]), tmp_path / "debug", shell) == 1

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,8 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a name that cannot be shown must not end what went well
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError) as error:
@@ -41,7 +47,9 @@ class Commands(click.Group):
         """Tell scripts of an error too, where they wait for JSON, and return it."""
         screen = ctx.meta.get(SCREEN)
         if screen is not None and isinstance(error, click.ClickException):
-            screen.finish(str(ctx.invoked_subcommand), {"error": error.format_message(), "exit_code": error.exit_code})
+            found = {"error": error.format_message(), "exit_code": error.exit_code}
+            with contextlib.suppress(OSError):  # where nothing can be written, as to a full disk, nobody reads it
+                screen.finish(str(ctx.invoked_subcommand), found)
         return error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -105,16 +113,26 @@ def command(*sections: str, writes: bool = True, example: str = "") -> Callable[
     return make
 
 
-def refuse_existing(path: Path, overwrite: bool, *, folder: bool = False) -> Path:
+def refuse_existing(
+    path: Path, overwrite: bool, *, folder: bool = False, reads: Iterable[str | Path | None] = ()
+) -> Path:
     """Return a path to write to, if that can be done and nothing is there that would be lost.
 
     Args:
         path: What is to be written.
         overwrite: Whether what is there may be replaced.
         folder: Whether it may become a folder.
+        reads: What the command reads, which is never replaced.
     """
+    looped = Path(os.path.realpath(path)).is_symlink()
+    if looped or (path.exists() and not path.is_file() and not path.is_dir()):
+        raise FileExistsError(f"{path} is neither a file nor a folder, and is not replaced; choose another name")
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} is there already; choose another name, or say --overwrite")
+    context = click.get_current_context(silent=True)
+    read = [*reads, None if context is None else context.params.get("file")]  # the config among them
+    if os.path.realpath(path) in [os.path.realpath(each) for each in read if each is not None]:
+        raise FileExistsError(f"{path} is what this command reads, and is not replaced; choose another name")
     if path.is_dir() and not folder:
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it")
     check_writable(path)

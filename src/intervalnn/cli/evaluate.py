@@ -47,7 +47,8 @@ def evaluate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, An
         raise click.UsageError("Give something to measure: --net FILE or --method MODULE:NAME, once or more often.")
     if clash := chosen.nets.keys() & chosen.methods.keys():
         raise click.UsageError(f"A network and a method are both named {min(clash)!r}; name one of them otherwise.")
-    out = refuse_existing(chosen.out, overwrite)
+    reads = (*chosen.nets.values(), config.model.weights, chosen.data, chosen.held_out)
+    out = refuse_existing(chosen.out, overwrite, reads=reads)
     metrics = _metrics(chosen.metrics)
     torch.manual_seed(chosen.seed)
     device = device_of(config.device)

@@ -29,7 +29,7 @@ def explain(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     chosen = config.explain
     assert chosen.net is not None and chosen.data is not None
     if chosen.plot is not None:
-        refuse_existing(chosen.plot, overwrite)
+        refuse_existing(chosen.plot, overwrite, reads=(chosen.net, config.model.weights, chosen.data))
     device = device_of(config.device)
     net = load_network(chosen.net, config.model, device)
     data = loader_of(chosen.data, chosen.data_options, net.model, batch_size=config.batch_size, device=device)

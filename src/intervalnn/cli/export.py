@@ -20,7 +20,7 @@ __all__ = ["export"]
     "    --data data/test --out net.onnx",
 )
 def export(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
-    """Write a network for ONNX Runtime or torch.export, and a card."""
+    """Write a network for ONNX Runtime or torch, compiled or not, and a card."""
     from intervalnn.cli.loaders import loader_of
     from intervalnn.cli.models import device_of, load_network
     from intervalnn.exporting import export as write
@@ -28,7 +28,7 @@ def export(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]
 
     chosen = config.export
     assert chosen.net is not None and chosen.data is not None and chosen.out is not None
-    refuse_existing(chosen.out, overwrite)
+    refuse_existing(chosen.out, overwrite, reads=(chosen.net, config.model.weights, chosen.data))
     device = device_of(config.device)
     net = load_network(chosen.net, config.model, device)
     data = loader_of(chosen.data, chosen.data_options, net.model, batch_size=config.batch_size, device=device)

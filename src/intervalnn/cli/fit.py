@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from intervalnn.cli.command import command, refuse_existing
 from intervalnn.cli.flags import model_flags
@@ -43,8 +46,12 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
 
     chosen = config.fit
     assert chosen.out is not None and chosen.data is not None
-    out = refuse_existing(chosen.out, overwrite)
-    checkpoint = refuse_existing(chosen.checkpoint or out.with_name(f"{out.name}.checkpoint"), overwrite=True)
+    reads = (config.model.weights, chosen.data, chosen.val)
+    out = refuse_existing(chosen.out, overwrite, reads=reads)
+    checkpoint = chosen.checkpoint or out.with_name(f"{out.name}.checkpoint")
+    if os.path.realpath(checkpoint) == os.path.realpath(out):
+        raise click.UsageError(f"--checkpoint and --out are both {out}, and the checkpoint goes when all is done.")
+    refuse_existing(checkpoint, overwrite=True, reads=reads)
     device = device_of(config.device)
     model = make_model(config.model, device)
     warn_if_random(config.model)

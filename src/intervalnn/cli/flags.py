@@ -10,7 +10,7 @@ import click
 
 from intervalnn.config import Option
 from intervalnn.config.options import Model
-from intervalnn.config.values import arms
+from intervalnn.config.values import LARGEST, arms
 
 __all__ = ["TitledOption", "as_flag", "model_flags"]
 
@@ -60,7 +60,18 @@ def _type(kinds: list[Any]) -> dict[str, Any]:
         return {"type": str, "multiple": True, "callback": _by_name}
     if origin is tuple:
         return {"type": str, "multiple": True} if get_args(kind)[0] is str else {"type": _numbers(get_args(kind)[0])}
-    return {} if kind is bool else {"type": click.Path(path_type=Path) if kind is Path else kind}
+    known = {Path: click.Path(path_type=Path), int: _Whole()}
+    return {} if kind is bool else {"type": known.get(kind, kind)}
+
+
+class _Whole(click.types.IntParamType):
+    """A whole number of the size that a file may hold, too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if abs(number) >= LARGEST:
+            self.fail(f"{value!r} has too many digits.", param, ctx)
+        return number
 
 
 def _numbers(kind: type) -> Callable[[str], tuple[Any, ...]]:

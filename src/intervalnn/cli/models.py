@@ -32,7 +32,13 @@ def device_of(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"there is no GPU for --device {name}: inn doctor says what torch sees; leave --device out")
     if name == "cuda" and "LOCAL_RANK" in os.environ:
-        return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    try:
+        torch.zeros(1, device=device).item()
+    except Exception as error:  # of whatever kind, for a device that torch knows and this machine has not
+        raise ValueError(
+            f"torch cannot compute on --device {name} here: inn doctor says what torch sees; leave --device out"
+        ) from error
     return device
 
 

@@ -48,7 +48,7 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
         raise click.UsageError(f"--format {chosen.format} is for volumes, and {chosen.input} holds arrays.")
     if len(chosen.window) != 2:
         raise click.UsageError(f"--window wants two numbers, LOW,HIGH, got {len(chosen.window)}.")
-    refuse_existing(chosen.out, overwrite, folder=True)
+    refuse_existing(chosen.out, overwrite, folder=True, reads=(chosen.net, config.model.weights, chosen.input))
     net = load_network(chosen.net, config.model, device_of(config.device))
     size = config.batch_size
     jobs = array_jobs(net, chosen.input, size) if arrays else volume_jobs(net, chosen, size)

@@ -13,6 +13,7 @@ from intervalnn.files import check_writable
 __all__ = ["reproduce"]
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
+SEED = click.IntRange(0, 2**32 - 1)  # what all generators of random numbers take, and some more are counted from it
 
 
 @click.group()
@@ -28,10 +29,17 @@ def _shared(command: Callable[..., None]) -> Callable[..., None]:
             "--out", type=FOLDER, default=None, help="Folder to write to; by default results/EXPERIMENT/SCALE."
         ),
         click.option("--device", default="cpu", show_default=True, help="Where to train, such as cuda."),
-        click.option("--seed", "seeds", type=int, multiple=True, help="Which runs; may be given several times."),
+        click.option("--seed", "seeds", type=SEED, multiple=True, help="Which runs; may be given several times."),
     ):
         command = option(command)
     return command
+
+
+def _checked(device: str) -> str:
+    """Return a device that is there."""
+    from intervalnn.cli.models import device_of
+
+    return str(device_of(device))
 
 
 def _run(folder: Path, make: Callable[[Callable[[str], None]], list[Path]]) -> None:
@@ -68,7 +76,9 @@ def deconv(scale: str, seeds: tuple[int, ...], device: str, out: Path | None, dr
     else:
         _run(
             folder,
-            lambda say: reproduce_deconvolution(folder, scale=scale, seeds=seeds or None, device=device, say=say),
+            lambda say: reproduce_deconvolution(
+                folder, scale=scale, seeds=seeds or None, device=_checked(device), say=say
+            ),
         )
 
 
@@ -107,7 +117,7 @@ def _images(task: str, about: str) -> None:
                     source=source,
                     values=values,
                     seeds=seeds or None,
-                    device=device,
+                    device=_checked(device),
                     say=say,
                 ),
             )

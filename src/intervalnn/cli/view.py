@@ -30,7 +30,7 @@ def view(screen: Screen, config: Config, *, path: Path, overwrite: bool) -> dict
     shown = settings(chosen, "unit", "dims")
     cut: dict[str, Any] = {name: _slice(text) for name, text in settings(chosen, "slices", "rows", "columns").items()}
     if chosen.export is not None:
-        out = export_html(path, refuse_existing(chosen.export, overwrite), **shown, **cut)
+        out = export_html(path, refuse_existing(chosen.export, overwrite, reads=(path,)), **shown, **cut)
         screen.say(f"Wrote {out}")
         return {"out": out}
     if cut:

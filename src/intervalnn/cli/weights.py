@@ -63,7 +63,7 @@ def _torch(path: Path) -> Any:
             "Save the state dict alone: torch.save(model.state_dict(), path)"
         ) from error
     except Exception as error:  # whatever a damaged file does to a library
-        first = str(error).partition("\n")[0]
+        first = str(error).partition("\n")[0] or type(error).__name__
         raise ValueError(f"{path} is neither a safetensors nor a torch file of weights ({first})") from error
 
 

@@ -45,6 +45,8 @@ def from_sources(file: Path | None, sets: Iterable[str], given: Mapping[tuple[st
 def _read(file: Path) -> Table:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is no TOML: it is not text in UTF-8, at byte {error.start}") from error
     except (ValueError, RecursionError) as error:  # a number or a depth without end is no TOMLDecodeError
         raise ConfigError(f"{file} is no TOML: {error}") from error
 

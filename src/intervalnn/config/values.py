@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-__all__ = ["ConfigError", "arms", "did_you_mean", "shown", "value_of"]
+__all__ = ["LARGEST", "ConfigError", "arms", "did_you_mean", "shown", "value_of"]
 
 
 LONGEST = 200  # characters of a value in an error
+LARGEST = 2**63  # whole numbers below it are all that TOML promises to hold
 
 
 class ConfigError(ValueError):
@@ -61,15 +62,22 @@ def _as(value: Any, kind: Any) -> Any:
         items = [_as(item, get_args(kind)[0]) for item in value] if isinstance(value, list) else [None]
         return None if None in items else tuple(items)
     if get_origin(kind) is dict:
-        fits = isinstance(value, dict) and (get_args(kind)[1] is Any or all(isinstance(v, str) for v in value.values()))
+        fits = isinstance(value, dict) and (get_args(kind)[1] is Any or all(map(_is_text, value.values())))
         return value if fits else None
     if kind is Path:
-        return Path(value) if isinstance(value, str) else None
-    if type(value) is int and abs(value) >= 2**63:  # more than TOML promises to hold
+        return Path(value) if _is_text(value) else None
+    if kind is str:
+        return value if _is_text(value) else None
+    if type(value) is int and abs(value) >= LARGEST:
         return None
     if kind is float and type(value) is int:
         return float(value)
     return value if type(value) is kind else None  # exactly: true is no number
+
+
+def _is_text(value: Any) -> bool:
+    """Say whether a value is a text that the name of a file may be, as any on the command line."""
+    return isinstance(value, str) and "\0" not in value
 
 
 def _words(kind: Any) -> str:

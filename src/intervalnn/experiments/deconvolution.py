@@ -20,7 +20,7 @@ from intervalnn.results import Run
 from intervalnn.tasks import Deconvolution
 from intervalnn.training import fit
 
-__all__ = ["BETA", "Setting", "methods_of", "run", "underlying"]
+__all__ = ["BETA", "Setting", "examples", "methods_of", "run", "underlying"]
 
 BETA = 2e-3  # Sec. 4
 LAYERS = 4  # the last four convolutions: nearly as tight as any, at a fraction of the cost
@@ -107,3 +107,11 @@ def _refuse_others(path: Path, whole: Run, setting: Setting) -> None:
 
 def _as_json(values: dict[str, Any]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+
+
+def examples(folder: Path) -> list[Path]:
+    """Return the files of the test signals that the first run in a folder has kept, one for each noise."""
+    seeds = {path: int(path.stem.rpartition("seed-")[2]) for path in sorted(folder.glob("noise-*-seed-*.npz"))}
+    if not seeds:
+        raise FileNotFoundError(f"no test signals in {folder}, which inn reproduce deconv keeps beside its runs")
+    return [path for path, seed in seeds.items() if seed == min(seeds.values())]

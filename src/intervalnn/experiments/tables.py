@@ -29,7 +29,7 @@ def together(runs: Iterable[Run]) -> Results:
 def write(path: Path, text: str) -> Path:
     """Write a page at once or not at all."""
     with replacing(path) as temporary:
-        temporary.write_text(text)
+        temporary.write_text(text, encoding="utf-8")
     return path
 
 

@@ -78,7 +78,7 @@ def write_tables(group: Group, folder: Path) -> list[str]:
     for suffix, text in texts.items():
         path = folder / f"{group.name}{suffix}"
         with replacing(path) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+            temporary.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
         written.append(f"{folder.name}/{path.name}")
     return written
 

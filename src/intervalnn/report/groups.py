@@ -20,6 +20,7 @@ from intervalnn.results import DRAWS, Comparison, Results, Run
 __all__ = ["Found", "Group", "as_text", "find", "flat"]
 
 LONG = 60  # letters of a setting in a title
+NAME = 150  # bytes of the name of a file, which has what it shows at its end; systems take 255 in all
 
 
 class Remembered(Results):
@@ -204,7 +205,8 @@ def _shortened(text: str) -> str:
 
 
 def _as_file_name(title: str) -> str:
-    return re.sub(r"[^\w.]+", "-", title).strip("-.").lower() or "runs"
+    name = re.sub(r"[^\w.]+", "-", title).strip("-.").lower()
+    return name.encode()[:NAME].decode(errors="ignore") or "runs"
 
 
 def _with_own_names(groups: Sequence[Group]) -> list[Group]:

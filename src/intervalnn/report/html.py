@@ -53,7 +53,7 @@ def write_report(folder: str | Path, out: str | Path | None = None, *, title: st
         script=_asset("report.js"),
     )
     with replacing(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # names of files may be no text
     if (size := out.stat().st_size) > LARGE:
         warnings.warn(
             f"{out} has {size / 2**20:.1f} MiB, more than the {LARGE / 2**20:.0f} MiB that a page should have; "

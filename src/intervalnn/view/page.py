@@ -68,7 +68,7 @@ def export_html(
     out = Path(out)
     levels = Levels(found[0].load().cut(slices, rows, columns))
     config = {"entries": [found[0].name], "meta": levels.meta(found[0].name)}
-    with replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with replacing(out) as temporary, temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
         file.writelines(_template().generate(**_parts(config, inline=True), data=_blocks(levels)))
     if (size := out.stat().st_size) > LARGE:
         warnings.warn(

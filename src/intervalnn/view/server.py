@@ -113,10 +113,10 @@ class _Server(ThreadingHTTPServer):
         self.shelf = shelf
         self.connected: set[socket.socket] = set()
         self.token = secrets.token_urlsafe(24)
-        self.page = page([entry.name for entry in shelf.entries]).encode()
+        self.page = page([entry.name for entry in shelf.entries]).encode(errors="backslashreplace")
         try:
             super().__init__(("127.0.0.1", port), _Handler)
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # the latter where it is no port at all
             raise OSError(f"port {port} of 127.0.0.1 cannot be used ({error}); choose another, or 0 for any") from error
 
     def server_bind(self) -> None:
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             levels = self.server.shelf.levels(number)
         except (ValueError, OSError, ImportError) as error:  # said on the page: the file is the user's own
-            return HTTPStatus.UNPROCESSABLE_ENTITY, TEXT, str(error).encode()
+            return HTTPStatus.UNPROCESSABLE_ENTITY, TEXT, str(error).encode(errors="backslashreplace")
         if what == "meta":
             return HTTPStatus.OK, JSON, json.dumps(levels.meta(self.server.shelf.entries[number].name)).encode()
         if what == "counts":
