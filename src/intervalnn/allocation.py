@@ -16,8 +16,8 @@ def keep_freed_memory() -> bool:
     """Let this process keep the memory that tensors on the CPU free, for the next ones.
 
     By itself the C library of Linux hands every large block back, and the system clears each page of the next one as
-    it is first touched. Bounds of images make many large tensors, so that this may take longer than what is computed.
-    Kept memory is given back only when the process ends; its peak may rise by some tenths.
+    it is first touched. Bounds of images make many large tensors, so that this takes a good part of the time.
+    Kept memory is given back only when the process ends, and its peak may rise.
 
     Call it once, before the first large tensor. It holds for the whole process, and so it is your choice; the commands
     of ``inn`` make it for theirs.
