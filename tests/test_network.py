@@ -556,8 +556,105 @@ def test_few_parts_are_joined_in_the_pass_before_a_product_on_a_gpu(
     assert asked[0]["realize_reads_threshold"] == 5
 
 
+class Small(nn.Module):
+    """What a U-Net has: one channel that comes in, a pool, an upsampling, and a join."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.last = nn.Conv2d(16, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        skip = F.relu(self.first(x))
+        deep = F.relu(self.second(F.max_pool2d(skip, 2)))
+        result: Tensor = self.last(torch.cat((skip, F.interpolate(deep, scale_factor=2)), 1))
+        return result
+
+
+KINDS = ["weight", "symmetric", "input", "channel"]
+
+
+def small(kind: Any, **options: Any) -> tuple[inn.IntervalNetwork, Tensor]:
+    torch.manual_seed(0)
+    model, x = Small().eval(), torch.randn(2, 1, 16, 24)
+    net = inn.IntervalNetwork(model, kind=kind, **options)
+    net.balance(x)
+    with torch.no_grad():
+        for gap in net.parameters():
+            gap.uniform_(-1e-3, 0.01)  # some have been pushed too far
+    return net, x
+
+
+def gradients(net: inn.IntervalNetwork, x: Tensor) -> list[Tensor]:
+    net.zero_grad()
+    bounds = net(x)
+    (bounds.width.float().sum() + bounds.above.float().square().sum()).backward()
+    return [gap.grad.cpu() for gap in net.parameters() if gap.grad is not None]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_of_training_is_compiled_as_one_graph_with_the_weights_in_it(kind: Any) -> None:
+    net, x = small(kind)
+    want, graphs = gradients(net, x), []
+
+    def backend(program: torch.fx.GraphModule, example: Any) -> Callable[..., Any]:
+        graphs.append(program)
+        return program.forward
+
+    net.compile(backend=backend, fullgraph=True)
+    torch.testing.assert_close(gradients(net, x), want)
+    with torch.no_grad():
+        for gap in net.parameters():
+            gap.mul_(2.0)
+        net.model.get_parameter("second.weight").mul_(1.5)
+    again = gradients(net, x)
+
+    assert len(graphs) == 1  # neither gaps nor weights that have moved make another
+    fresh = inn.IntervalNetwork(net.model, kind=kind)
+    fresh.load_state_dict(net.state_dict())
+    torch.testing.assert_close(again, gradients(fresh, x))
+    products = sum("conv2d" in str(node.target) for node in graphs[0].graph.nodes)
+    # Points come into the first layer; of a gap per weight, two products share a call where inputs are non-negative.
+    assert products == {"weight": 3 + 2 + 3 + 3, "symmetric": 3 + 1 + 3 + 3, "input": 3 + 2 + 2 + 2}.get(kind, products)
+
+
+def test_more_networks_than_torch_compiles_one_function_for_are_all_compiled() -> None:
+    compiled = []
+
+    def backend(program: torch.fx.GraphModule, example: Any) -> Callable[..., Any]:
+        compiled.append(program)
+        return program.forward
+
+    for _ in range(torch._dynamo.config.recompile_limit + 2):
+        net, x = small("weight")
+        net.compile(backend=backend, fullgraph=True)
+        gradients(net, x)
+
+    assert len(compiled) == torch._dynamo.config.recompile_limit + 2
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize("kind", ["weight", "input"])
+@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_compiled_step_on_a_gpu_gives_the_gradients_of_the_cpu(
+    kind: Any, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    net, x = small(kind)
+    want = gradients(net, x)
+    on_gpu = inn.IntervalNetwork(copy.deepcopy(net.model).cuda(), kind=kind, gap_dtype=dtype).cuda()
+    on_gpu.load_state_dict(net.state_dict())
+    on_gpu.compile(dynamic=False)
+
+    for near, far in zip(want, gradients(on_gpu, x.cuda()), strict=True):
+        share = 1e-4 if dtype is torch.float32 else 0.05
+        assert (near - far).abs().max() <= share * near.abs().max()
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
+@pytest.mark.parametrize("kind", ["weight", "symmetric", "input"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_compiled_on_a_gpu_gives_the_bounds_of_the_cpu(
     kind: Any, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch

@@ -127,14 +127,31 @@ def test_two_products_stand_beside_the_points_own_where_gaps_of_every_weight_tak
     assert convolutions(lambda: free(x)) > 2 * 3
 
 
-@pytest.mark.parametrize("kind", ["input", "weight"])
-@pytest.mark.parametrize("channels", [1, 4, 5])
-def test_sum_and_difference_of_few_channels_take_one_product_where_tensor_cores_take_eight(
-    channels: int, kind: Any, monkeypatch: pytest.MonkeyPatch
+# A layer, and how many convolutions are left where tensor cores take eight channels at once.
+FEW: dict[str, tuple[Any, int]] = {
+    "one channel": (lambda: nn.Conv2d(1, 3, 3, padding=1), 1),
+    "one channel, with strides": (lambda: nn.Conv2d(1, 3, 3, stride=(2, 1), padding=(2, 0), dilation=(1, 2)), 1),
+    "one channel, padded by name": (lambda: nn.Conv2d(1, 3, 3, padding="same"), 2),
+    "large windows": (lambda: nn.Conv2d(1, 3, 7, padding=3), 2),
+    "windows of one": (lambda: nn.Conv2d(4, 3, 1), 1),
+    "four channels": (lambda: nn.Conv2d(4, 3, 3, padding=1), 2),
+    "five channels": (lambda: nn.Conv2d(5, 3, 3, padding=1), 3),
+    "groups": (lambda: nn.Conv2d(2, 4, 3, groups=2), 3),
+    "transposed": (lambda: nn.ConvTranspose2d(1, 3, 3), 2),
+}
+
+
+@pytest.mark.parametrize("kind", ["input", "weight", "symmetric"])
+@pytest.mark.parametrize("batched", [True, False], ids=["batch", "one"])
+@pytest.mark.parametrize("name", FEW)
+def test_few_channels_take_one_product_where_tensor_cores_take_eight(
+    name: str, kind: Any, batched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
-    model = nn.Conv2d(channels, 3, 3, padding=1).double().eval()
-    x = torch.randn(2, channels, 6, 5, dtype=torch.float64)
+    make, left = FEW[name]
+    model = make().double().eval()
+    x = torch.randn(2, model.in_channels, 6, 5, dtype=torch.float64)
+    x = x if batched else x[0]
     net = inn.IntervalNetwork(model, kind=kind)
     net.balance(x)
     with torch.no_grad():
@@ -145,7 +162,10 @@ def test_sum_and_difference_of_few_channels_take_one_product_where_tensor_cores_
         net = copy.deepcopy(net)
         packed, fewer = net(x), convolutions(lambda: net(x))
 
-    assert (count, fewer) == (3, 2 if channels <= 4 else 3)
+    if kind == "symmetric":  # of points, one product stands beside the point's own
+        assert (count, fewer) == (2, 1 if left == 1 else 2)
+    elif not (kind == "input" and name == "transposed"):  # which then has a gap for each weight
+        assert (count, fewer) == (3, left)
     torch.testing.assert_close(packed.below, apart.below)
     torch.testing.assert_close(packed.above, apart.above)
 

@@ -137,7 +137,9 @@ def test_fewer_steps_than_by_default_will_do(make: Make, layers: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "cap"), [("input", None), ("channel", None), ("layer", None), ("weight", 0.5), ("channel", 0.5)]
+    ("kind", "cap"),
+    [(kind, None) for kind in ("symmetric", "input", "channel", "layer")]
+    + [(kind, 0.5) for kind in ("weight", "symmetric", "channel")],
 )
 def test_every_kind_of_gaps_covers_with_a_cap_or_without(kind: Kind, cap: float | None) -> None:
     model, x, y = conv()
@@ -153,7 +155,7 @@ def test_every_kind_of_gaps_covers_with_a_cap_or_without(kind: Kind, cap: float 
 
 
 def test_kinds_and_caps_without_meaning_are_refused() -> None:
-    with pytest.raises(ValueError, match="kind must be one of 'weight', 'input', 'channel', 'layer', got 'row'"):
+    with pytest.raises(ValueError, match="'weight', 'symmetric', 'input', 'channel', 'layer', got 'row'"):
         inn.IntervalNetwork(nn.Linear(1, 1), kind="row")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="cap must be positive, or None for no limit, got 0"):
         inn.IntervalNetwork(nn.Linear(1, 1), cap=0)
@@ -335,7 +337,7 @@ def test_fitting_drops_a_calibration_made_for_other_bounds() -> None:
     model, x, y = mlp()
     net = inn.IntervalNetwork(model, layers=1)
     quiet(net, loader(x, y), coverage=0.9, epochs=2)
-    inn.calibration.calibrate(net, loader(x, y), coverage=0.9)
+    inn.calibrate(net, loader(x, y), coverage=0.9)
     assert net.calibration is not None
 
     quiet(net, loader(x, y), coverage=0.9, epochs=2)

@@ -12,7 +12,7 @@ from intervalnn.stretched import Stretched
 
 __all__ = ["Gaps", "Kind"]
 
-Kind = Literal["weight", "input", "channel", "layer"]
+Kind = Literal["weight", "symmetric", "input", "channel", "layer"]
 
 
 class Gaps(nn.Module):
@@ -20,7 +20,8 @@ class Gaps(nn.Module):
 
     What is trained is ``below`` and ``above``, one number per entry (``"weight"``, the paper),
     or one per output channel or per layer, which then multiplies the size of each weight
-    (biases keep one number per entry). For ``"input"`` there is one per input channel, and they say
+    (biases keep one number per entry, and two sides). For ``"symmetric"`` there is no ``above``: the gap of a weight
+    holds for both sides. For ``"input"`` there is one per input channel, and they say
     by which share its weights may shrink and grow (see :class:`intervalnn.stretched.Stretched`).
     ``scale`` turns them into gaps: one at first, and one
     over the parameter's sensitivity once the network is balanced, so that a step of training moves
@@ -43,7 +44,7 @@ class Gaps(nn.Module):
         if cap is not None and not cap > 0:
             raise ValueError(f"cap must be positive, or None for no limit, got {cap}")
         around = torch.view_as_real(around) if around.is_complex() else around
-        self.relative = kind != "weight" and around.dim() > 1
+        self.relative = kind not in ("weight", "symmetric") and around.dim() > 1
         self.by_input = kind == "input" and self.relative
         self.cap = cap
         shape = list(around.shape)
@@ -51,12 +52,22 @@ class Gaps(nn.Module):
             own = {"channel": (0,), "input": (1,), "layer": ()}[kind]
             shape = [size if dim in own else 1 for dim, size in enumerate(shape)]
         self.below = nn.Parameter(around.new_zeros(shape))
-        self.above = nn.Parameter(around.new_zeros(shape))
+        one_sided = kind == "symmetric" and around.dim() > 1
+        self.above = None if one_sided else nn.Parameter(around.new_zeros(shape))
         self.register_buffer("scale", around.new_ones(()))
+
+    @property
+    def sides(self) -> tuple[nn.Parameter, ...]:
+        """What is trained: the gaps below and above, or those that hold for both."""
+        return (self.below,) if self.above is None else (self.below, self.above)
+
+    def forward(self, point: Tensor, dtype: torch.dtype | None = None, stretched: bool = False) -> Interval | Stretched:
+        """Return ``point`` with the gaps around it, in the form that a program takes."""
+        return self.stretched(point) if stretched else self.interval(point, dtype)
 
     def stretched(self, point: Tensor) -> Stretched:
         """Return ``point`` with the shares by which its inputs may shrink and grow, for gaps of every input."""
-        shrink, grow = (_NonNegative.apply(gap) * self.scale for gap in (self.below, self.above))  # type: ignore[no-untyped-call]
+        shrink, grow = (_NonNegative.apply(gap) * self.scale for gap in self.sides)  # type: ignore[no-untyped-call]
         return Stretched(point, shrink.clamp(max=1.0), grow)
 
     def interval(self, point: Tensor, dtype: torch.dtype | None = None) -> Interval:
@@ -64,21 +75,20 @@ class Gaps(nn.Module):
         around = torch.view_as_real(point) if point.is_complex() else point
         if self.by_input:
             bounds = self.stretched(around).interval()
-            below, above = bounds.below, bounds.above
+            sides = [bounds.below, bounds.above]
         else:
             factor = self.scale * around.abs() if self.relative else self.scale
-            below, above = (_NonNegative.apply(gap) * factor for gap in (self.below, self.above))  # type: ignore[no-untyped-call]
+            sides = [_NonNegative.apply(gap) * factor for gap in self.sides]  # type: ignore[no-untyped-call]
         if self.cap is not None:
             most = self.cap * around.square().mean().sqrt()
-            below, above = torch.minimum(below, most), torch.minimum(above, most)
-        if point.is_complex():
-            return Interval(point, torch.view_as_complex(below), torch.view_as_complex(above))
-        return Interval(point, below.to(dtype or point.dtype), above.to(dtype or point.dtype))
+            sides = [torch.minimum(side, most) for side in sides]
+        sides = [torch.view_as_complex(s) if point.is_complex() else s.to(dtype or point.dtype) for s in sides]
+        return Interval(point, sides[0], sides[-1])
 
     @torch.no_grad()
     def project(self) -> None:
         """Cut what an optimiser has moved too far: negative gaps (Sec. 3), and shares that change a weight's sign."""
-        for gap in (self.below, self.above):
+        for gap in self.sides:
             gap.clamp_(min=0.0)
         if self.by_input:
             self.below.copy_(torch.minimum(self.below, 1 / self.scale))
@@ -86,9 +96,8 @@ class Gaps(nn.Module):
     @torch.no_grad()
     def rescale(self, scale: Tensor) -> None:
         """Change the scale to one ``> 0``, and what is trained with it, so that the gaps stay as they are."""
-        factor = self.scale / scale
-        self.below.mul_(factor)
-        self.above.mul_(factor)
+        for gap in self.sides:
+            gap.mul_(self.scale / scale)
         self.scale.copy_(scale)
 
 

@@ -8,13 +8,13 @@ made, and the inputs. What no interval can reach stays a plain operation in both
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 from torch._ops import OpOverload
 
 from intervalnn.capture import Program, where
@@ -79,6 +79,28 @@ def lift(program: Program, intervals: set[str], form: Form, by_input: Collection
         MissingRuleError: If an interval meets an operation that has no rule, or refuses it.
     """
     return _Lift(program, intervals, form, by_input).lifted()
+
+
+def whole(lifted: Lifted, gaps: Mapping[str, nn.Module], gap_dtype: torch.dtype | None) -> fx.GraphModule:
+    """Return one graph of both, from the weights as the model has them and the inputs to the outputs.
+
+    Args:
+        lifted: The program over intervals.
+        gaps: Modules that put gaps around weights, by the names of these.
+        gap_dtype: Data type in which gaps are propagated.
+    """
+    graph = fx.Graph()
+    weights, taken = (part.graph.find_nodes(op="placeholder") for part in (lifted.prepare, lifted.run))
+    handed_over, inputs = taken[: -len(lifted.inputs)], taken[-len(lifted.inputs) :]
+    values = {node: graph.placeholder(node.name) for node in (*weights, *inputs)}  # first: they keep their names
+    for node in weights:
+        if node.name in gaps:
+            values[node] = graph.call_module(node.name, (values[node], gap_dtype, node.name in lifted.stretched))
+    handed = graph.graph_copy(lifted.prepare.graph, values)
+    assert isinstance(handed, tuple)
+    values |= dict(zip(handed_over, handed, strict=True))
+    graph.output(graph.graph_copy(lifted.run.graph, values))
+    return fx.GraphModule(dict(gaps), graph)
 
 
 class _Lift:

@@ -45,9 +45,10 @@ class IntervalNetwork(nn.Module):
             last so many weight layers (linear, convolution, embedding) in the order in which
             they first run; names of modules or parameters; or a predicate, called with the
             name and the module of each layer.
-        kind: What has a gap of its own: every ``"weight"`` (the paper, and the tightest), every
-            ``"input"`` channel (half the products: the fast choice), every output ``"channel"`` or
-            every ``"layer"``; the last three are relative to the weights.
+        kind: What has a gap of its own: every ``"weight"`` below and above (the paper), every weight, the same
+            below and above (``"symmetric"``: three products instead of four), every ``"input"`` channel (two:
+            the fast choice), every output ``"channel"`` or every ``"layer"``; the last three are relative to the
+            weights. Biases always have gaps of their own below and above.
         cap: The largest gap, as a multiple of the parameter's root mean square.
         exact: Take the exact form of the linear rules: bounds tighter by gap times width,
             for half as many products again. See :mod:`intervalnn.rules.bilinear`.
@@ -87,7 +88,7 @@ class IntervalNetwork(nn.Module):
         self.calibration: Callable[[Prediction], Prediction] | None = None
         self.training_settings: dict[str, Any] | None = None  # how it was trained, as plain values; saved along
         self._names: list[str] | None = None
-        self._compiled = False
+        self._compiled: Callable[[fx.GraphModule], Callable[..., Any]] | None = None
         self._seen: list[nn.Module] = []
         self._plans: dict[Any, list[Plan]] = {}  # by all but the sizes of the inputs
         self._known: dict[Any, Plan] = {}  # by the sizes too
@@ -157,7 +158,7 @@ class IntervalNetwork(nn.Module):
         Args:
             name: The parameter's name in the underlying model.
             below: How far its interval reaches below each entry, ``>= 0``; a number for all.
-            above: How far it reaches above.
+            above: How far it reaches above; the same for ``kind="symmetric"``.
         """
         if name not in self._own:
             raise KeyError(f"the model has no parameter '{name}'{did_you_mean(name, self._own)}")
@@ -169,7 +170,9 @@ class IntervalNetwork(nn.Module):
         gaps = self._gaps_of(name)
         if gaps.relative:
             raise ValueError(f"'{name}' has one gap per {self.kind}, relative to its weights; set net.gaps directly")
-        for gap, value in ((gaps.below, below), (gaps.above, above)):
+        if gaps.above is None and not _equal(below, above):
+            raise ValueError(f"'{name}' has the same gaps below and above (kind='symmetric'), got two that differ")
+        for gap, value in zip(gaps.sides, (below, above), strict=False):
             new = torch.as_tensor(value, device=gap.device)
             new = (torch.view_as_real(new) if new.is_complex() else new).to(gap.dtype)
             if new.dim() > 0 and new.shape != gap.shape:
@@ -203,21 +206,21 @@ class IntervalNetwork(nn.Module):
             bounds = self(*args, **kwargs)
             found = [x for x in pytree.tree_leaves(bounds, is_leaf=_is_interval) if _is_interval(x)]
             width = torch.stack([_real(x.width).double().mean() for x in found]).mean()
-            ends = [end for gap in gaps for end in (gap.below, gap.above)]
+            ends = [end for gap in gaps for end in gap.sides]
             slopes = torch.autograd.grad(width, ends, allow_unused=True) if width.requires_grad else [None] * len(ends)
-        totals = [0.0 if slope is None else float(slope.double().sum()) for slope in slopes]
-        return {name: totals[2 * i] + totals[2 * i + 1] for i, name in enumerate(self.names)}
+        totals = iter([0.0 if slope is None else float(slope.double().sum()) for slope in slopes])
+        return {name: sum(next(totals) for _ in gap.sides) for name, gap in zip(self.names, gaps, strict=True)}
 
     @contextlib.contextmanager
     def _closed(self) -> Iterator[list[Gaps]]:
         """Close all gaps for a while, with a scale of one, and have them ask for gradients."""
         gaps = [self._gaps_of(name) for name in self.names]
-        tensors = [tensor for gap in gaps for tensor in (gap.below, gap.above, gap.scale)]
+        tensors = [tensor for gap in gaps for tensor in (*gap.sides, gap.scale)]
         saved = [(tensor, tensor.detach().clone(), tensor.requires_grad) for tensor in tensors]
         with torch.no_grad():
             for gap in gaps:
-                gap.below.zero_().requires_grad_()
-                gap.above.zero_().requires_grad_()
+                for side in gap.sides:
+                    side.zero_().requires_grad_()
                 gap.scale.fill_(1.0)
         try:
             yield gaps
@@ -261,9 +264,11 @@ class IntervalNetwork(nn.Module):
         """
         call = Call.of(args, kwargs)
         plan = self._lookup(call)
-        prepared = self._weights(plan)
         inputs = (_with_gap_dtype(t, self.form.gap_dtype) for t in call.tensors)
-        outputs = self._run(plan.lifted)(*prepared, *inputs)
+        if self._compiled is not None and plan.training:  # what is made of the weights is made anew at each step
+            outputs = self._compiled(plan.whole(self.form.gap_dtype))(*plan.points, *inputs)
+        else:
+            outputs = self._run(plan.lifted)(*self._weights(plan), *inputs)
         return pytree.tree_unflatten(outputs, plan.program.out_spec)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
@@ -304,21 +309,22 @@ class IntervalNetwork(nn.Module):
         return offsets
 
     def compile(self, **options: Any) -> None:
-        """Compile the interval forward with ``torch.compile(**options)``; splitting the weights stays outside.
+        """Compile the interval forward with ``torch.compile(**options)``, and in training its backward.
 
-        Without options of its own for the compiler, what lies between two products becomes one pass over memory.
+        Splitting the weights stays outside, but for training, where it is done in every step. Without options of its
+        own for the compiler, what lies between two products becomes one pass over memory.
         """
         fuse = options.get("backend", "inductor") == "inductor" and "mode" not in options
-        compiled: dict[fx.GraphModule, Callable[..., Any]] = {}
+        known: dict[fx.GraphModule, Callable[..., Any]] = {}
 
-        def run(lifted: Lifted) -> Callable[..., Any]:
-            if lifted.run not in compiled:
-                own = {"options": self._fused(lifted.run) | options.get("options", {})} if fuse else {}
-                compiled[lifted.run] = torch.compile(lifted.run, **(options | own))
-            return compiled[lifted.run]
+        def compiled(graph: fx.GraphModule) -> Callable[..., Any]:
+            if graph not in known:
+                own = {"options": self._fused(graph) | options.get("options", {})} if fuse else {}
+                known[graph] = torch.compile(graph, **(options | own))
+            return known[graph]
 
-        self._run = run
-        self._compiled = True
+        self._run = lambda lifted: compiled(lifted.run)
+        self._compiled = compiled
         for plan in self._known.values():
             plan.state = None
 
@@ -334,7 +340,7 @@ class IntervalNetwork(nn.Module):
 
         Gradients stay the same bit for bit; a step of training takes about half as long again.
         """
-        if self._compiled:
+        if self._compiled is not None:
             raise RuntimeError("a compiled network chooses itself what to compute again; use either of the two")
         known: dict[fx.GraphModule, Segments] = {}
 
@@ -416,7 +422,7 @@ class IntervalNetwork(nn.Module):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _weights(self, plan: Plan) -> Any:
-        return plan.current(self.form.gap_dtype, static=self._compiled)
+        return plan.current(self.form.gap_dtype, static=self._compiled is not None)
 
     def refresh(self) -> None:
         """Forget what was captured and prepared: for changes to the model that torch does not count.
@@ -454,7 +460,7 @@ class IntervalNetwork(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a call makes anew."""
         state = self.__dict__.copy()
-        state.update(_seen=[], _plans={}, _known={}, _run=_plain_run, _compiled=False)
+        state.update(_seen=[], _plans={}, _known={}, _run=_plain_run, _compiled=None)
         return state
 
     def extra_repr(self) -> str:
@@ -468,6 +474,10 @@ def _is_interval(x: Any) -> bool:
 
 def _real(width: Tensor) -> Tensor:
     return torch.view_as_real(width) if width.is_complex() else width
+
+
+def _equal(first: Tensor | float, second: Tensor | float) -> bool:
+    return first is second or bool((torch.as_tensor(first).cpu() == torch.as_tensor(second).cpu()).all())
 
 
 def _plain_run(lifted: Lifted) -> Callable[..., Any]:

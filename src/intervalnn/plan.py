@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from intervalnn.capture import Program
 from intervalnn.gaps import Gaps
-from intervalnn.lift import Form, Lifted, lift
+from intervalnn.lift import Form, Lifted, lift, whole
 
 __all__ = ["Plan", "Weight"]
 
@@ -37,7 +37,7 @@ class Weight:
         """Return ``point`` with its gaps, if any, in the form that the program takes."""
         if self.gaps is None:
             return point
-        return self.gaps.stretched(point) if self.stretched else self.gaps.interval(point, gap_dtype)
+        return self.gaps(point, gap_dtype, self.stretched)
 
 
 @dataclass(slots=True)
@@ -51,6 +51,7 @@ class Plan:
         state: Addresses and versions of all that ``prepared`` was made from.
         prepared: What the second graph takes from the first.
         parts: The tensors themselves.
+        at_once: Both graphs in one, once it was asked for.
     """
 
     program: Program
@@ -59,6 +60,7 @@ class Plan:
     state: Any = None
     prepared: Any = None
     parts: Any = None
+    at_once: fx.GraphModule | None = None
 
     @staticmethod
     def of(
@@ -86,6 +88,24 @@ class Plan:
             weights.append(Weight(owner, leaf, gaps.get(name), program.constants.get(full), stretched))
         return Plan(program, lifted, weights)
 
+    @property
+    def points(self) -> list[Tensor]:
+        """What it reads of the model, as it is now."""
+        return [weight.read() for weight in self.weights]
+
+    @property
+    def training(self) -> bool:
+        """Whether gradients of gaps may be asked for."""
+        gaps = (gap for weight in self.weights if weight.gaps for gap in weight.gaps.sides)
+        return torch.is_grad_enabled() and any(gap.requires_grad for gap in gaps)
+
+    def whole(self, gap_dtype: torch.dtype | None) -> fx.GraphModule:
+        """Return one graph of both, from :attr:`points` and the inputs to the outputs: for a compiler to see it all."""
+        if self.at_once is None:
+            gaps = {name: w.gaps for name, w in zip(self.lifted.weights, self.weights, strict=True) if w.gaps}
+            self.at_once = whole(self.lifted, gaps, gap_dtype)
+        return self.at_once
+
     def current(self, gap_dtype: torch.dtype | None, *, static: bool = False) -> Any:
         """Return what the forward pass needs of the weights as they are now, made anew only where one has changed.
 
@@ -93,12 +113,9 @@ class Plan:
             gap_dtype: Data type in which gaps are propagated; None for the weights' own.
             static: Whether a compiled forward pass reads them, which may then rely on where they lie.
         """
-        points = [weight.read() for weight in self.weights]
-        with_gaps = [weight.gaps for weight in self.weights if weight.gaps]
-        gaps = [gap for each in with_gaps for gap in (each.below, each.above)]
-        parts = points + gaps + [each.scale for each in with_gaps]
-        training = torch.is_grad_enabled() and any(gap.requires_grad for gap in gaps)
-        counted = not training and not any(part.is_inference() for part in parts)  # those count no versions
+        points, with_gaps = self.points, [weight.gaps for weight in self.weights if weight.gaps]
+        parts = points + [part for each in with_gaps for part in (*each.sides, each.scale)]
+        counted = not self.training and not any(part.is_inference() for part in parts)  # those count no versions
         state = tuple((part.data_ptr(), part._version) for part in parts) if counted else None
         if state is not None and self.state == state:
             return self.prepared

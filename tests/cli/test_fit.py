@@ -47,6 +47,18 @@ def test_it_fits_as_the_library_does(inn: Inn, tmp_path: Path) -> None:
     assert net.training_settings == history.settings
 
 
+@pytest.mark.slow
+def test_compiled_it_fits_the_same_gaps(inn: Inn, tmp_path: Path) -> None:
+    for name, flags in {"plain": [], "compiled": ["--compile"]}.items():
+        shown = inn(*FIT, *flags, "--out", tmp_path / f"{name}.safetensors")
+        assert shown.exit_code == 0, shown.output
+
+    plain, compiled = (loaded(tmp_path / f"{name}.safetensors").state_dict() for name in ("plain", "compiled"))
+    torch.testing.assert_close(compiled, plain, rtol=1e-3, atol=1e-6)
+    refused = inn(*FIT, "--compile", "--recompute", "--out", tmp_path / "o.safetensors")
+    assert refused.exit_code == 2 and "leave out --recompute or --compile" in refused.stderr
+
+
 def test_it_says_what_it_wrote_and_what_comes_next(inn: Inn, tmp_path: Path) -> None:
     shown = inn(*FIT, "--out", tmp_path / "o.safetensors")
 

@@ -192,14 +192,25 @@ def test_interval_inputs_are_sound(case: Case) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", few())
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # from inside dynamo
-def test_compiled_equals_eager(case: Case) -> None:
+def test_compiled_equals_eager_in_training_and_in_use(case: Case) -> None:
     net = inn.IntervalNetwork(case.build(torch.float64))
     set_random_gaps(net, rel=case.rel)
-    want = intervals(net, case)
+    want = bounds_and_gradients(net, case)
 
     torch._dynamo.reset()
     net.compile(backend="aot_eager")
-    got = intervals(net, case)
+    got = bounds_and_gradients(net, case)
+    used = intervals(net, case)
 
-    for ours, theirs in zip(got, want, strict=True):
-        torch.testing.assert_close((ours.below, ours.above), (theirs.below, theirs.above), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-12)
+    for (below, above), bounds in zip(want[0], used, strict=True):
+        torch.testing.assert_close((bounds.below, bounds.above), (below, above), rtol=1e-9, atol=1e-12)
+
+
+def bounds_and_gradients(net: inn.IntervalNetwork, case: Case) -> tuple[list[tuple[Tensor, Tensor]], list[Any]]:
+    net.zero_grad()
+    args, kwargs = case.call(net_dtype(net))
+    found = [leaf for leaf in leaves(net(*args, **kwargs)) if isinstance(leaf, inn.Interval)]
+    widths = [torch.view_as_real(b.width) if b.dtype.is_complex else b.width for b in found]
+    torch.stack([width.sum() for width in widths if width.requires_grad]).sum().backward()
+    return [(b.below.detach(), b.above.detach()) for b in found], [gap.grad for gap in net.parameters()]

@@ -52,10 +52,14 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     if os.path.realpath(checkpoint) == os.path.realpath(out):
         raise click.UsageError(f"--checkpoint and --out are both {out}, and the checkpoint goes when all is done.")
     refuse_existing(checkpoint, overwrite=True, reads=reads)
+    if chosen.compile and chosen.recompute:
+        raise click.UsageError("--compile chooses itself what to compute again: leave out --recompute or --compile.")
     device = device_of(config.device)
     model = make_model(config.model, device)
     warn_if_random(config.model)
     net = new_network(model, config.network)
+    if chosen.compile:
+        net.compile()
     train = loader_of(
         chosen.data, chosen.data_options, model, batch_size=config.batch_size, shuffle=True, device=device
     )

@@ -85,8 +85,11 @@ class Network:
         ),
     ] = "all"
     kind: Annotated[
-        Literal["weight", "input", "channel", "layer"],
-        Flag("--kind", "What has a gap of its own: weight is tightest, input fastest."),
+        Literal["weight", "symmetric", "input", "channel", "layer"],
+        Flag(
+            "--kind",
+            "What has a gap of its own: weight is tightest, input fastest; symmetric is one per weight for both sides.",
+        ),
     ] = "weight"
     cap: Annotated[float | None, Flag("--cap", "The largest gap, in root mean squares of the parameter.")] = None
     exact: Annotated[
@@ -122,6 +125,9 @@ class Fit:
         None
     )
     recompute: Annotated[bool, Flag("--recompute", "Keep less for the backward pass, for large inputs.")] = False
+    compile: Annotated[
+        bool, Flag("--compile", "Compile the steps, which takes minutes at first: for long runs on a GPU.")
+    ] = False
     seed: Annotated[int, Flag("--seed", "Chooses the order of the batches.")] = 0
     include_model: Annotated[
         bool, Flag("--include-model", "Write the model's weights to the file, so that --weights is no longer needed.")

@@ -12,7 +12,8 @@ point weight. With ``x+ = max(c + a, 0)`` and ``x- = max(b - c, 0)``::
 
 A pair ``P*p + Q*q`` and ``Q*p + P*q`` costs two products, not four: it is the sum and the
 difference of ``(P+Q)/2 * (p+q)`` and ``(P-Q)/2 * (p-q)``. So this form costs four products
-beside the point's own, whatever the signs; two if weights or inputs are points.
+beside the point's own, whatever the signs; two if weights or inputs are points. Where ``U`` is ``D``, one product,
+``D*(x+ + x-)``, is both of the first pair; then it costs three.
 
 Of a weight whose input channels shrink and grow by shares of their own (:class:`Stretched`), the
 inputs carry these shares as gaps, and the weight is a point: two products, in either form.
@@ -30,6 +31,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from intervalnn.interval import Interval
 from intervalnn.rules.complexes import complex_product, conjugate, has_complex
@@ -50,6 +52,8 @@ class Layout:
             counts the inputs, from the end.
         groups: Groups of a convolution.
         transposed: Whether it is a transposed convolution, whose weight has its groups elsewhere.
+        window: Height and width of what an output sees, of a convolution that may be computed from these windows
+            one by one; else empty.
     """
 
     weight: int
@@ -57,6 +61,7 @@ class Layout:
     output: int
     groups: int = 1
     transposed: bool = False
+    window: tuple[int, ...] = ()
 
     def stack(self, first: Tensor, second: Tensor) -> Tensor:
         """Return one weight that computes both products, group by group."""
@@ -215,6 +220,7 @@ def _split_stretched(w: Stretched, layout: Layout, nonneg: bool, dtype: torch.dt
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _MIRRORED = (("sum", "difference"), ("reach_sum", "reach_difference"))
 _AT_ONCE = 8  # channels that a tensor core takes at once
+_FEW = 32  # entries of a window, up to which it is written out
 
 
 def _laid_out(pairs: dict[str, Tensor], layout: Layout | None) -> dict[str, Tensor]:
@@ -223,28 +229,48 @@ def _laid_out(pairs: dict[str, Tensor], layout: Layout | None) -> dict[str, Tens
         return pairs
     if layout is not None:
         pairs = packed(pairs, layout)
-    return {name: w.contiguous(memory_format=_FORMATS[w.dim()]) for name, w in pairs.items()}
+    return {n: w.contiguous(memory_format=_FORMATS[w.dim()]) if w.dim() in _FORMATS else w for n, w in pairs.items()}
 
 
 def packed(pairs: dict[str, Tensor], layout: Layout) -> dict[str, Tensor]:
     """Make one weight of two, for a sum and a difference, where so few channels come in that one product takes both.
 
     Tensor cores take eight channels at once, so nothing is saved where fewer come, as in the layer that sees an image.
+    Where not even the windows have many entries, these become rows, and the weight a matrix.
     """
     pairs = dict(pairs)
     for first, second in _MIRRORED:
         if second in pairs and layout.groups == 1 and 2 * pairs[first].size(layout.inputs) <= _AT_ONCE:
             even, odd = pairs[first], pairs.pop(second)
             both = layout.stack(torch.cat((even, odd), layout.inputs), torch.cat((even, -odd), layout.inputs))
-            pairs[first] = _filled(both, layout.inputs)
-    return pairs
+            pairs[first] = both if _by_window(both, layout) else _filled(both, layout.inputs)
+    return {n: _filled(w.flatten(1), 1).T.contiguous() if _by_window(w, layout) else w for n, w in pairs.items()}
+
+
+def _by_window(w: Tensor, layout: Layout) -> bool:
+    """Say whether a weight takes so few entries of each window that it is multiplied as a matrix."""
+    few = w.size(layout.inputs) <= _AT_ONCE and w[0].numel() <= _FEW
+    return few and bool(layout.window) and layout.groups == 1
 
 
 def _filled(x: Tensor, dim: int) -> Tensor:
     """Return ``x`` with zeros behind its channels, up to as many as are taken at once."""
     rest = list(x.shape)
-    rest[dim] = _AT_ONCE - x.size(dim)
+    rest[dim] = -x.size(dim) % _AT_ONCE
     return torch.cat((x, x.new_zeros(rest)), dim)
+
+
+def _windows(
+    x: Tensor, w: Tensor, window: tuple[int, ...], stride: Any = 1, padding: Any = 0, dilation: Any = 1, *rest: Any
+) -> Tensor:
+    """Return a convolution as a matrix product of windows written out; channels come last in memory."""
+    rows: Tensor = _filled(functional.unfold(x, window, dilation, padding, stride), -2).transpose(-1, -2)
+    pad, spread, step = (
+        sizes[0] if isinstance(sizes, list | tuple) else sizes for sizes in (padding, dilation, stride)
+    )
+    height = (x.size(-2) + 2 * pad - spread * (window[0] - 1) - 1) // step + 1
+    result: Tensor = (rows @ w).transpose(-1, -2).unflatten(-1, (height, -1))
+    return result
 
 
 def _movable(w: Tensor, layout: Layout | None, moving: tuple[int, int] | None) -> Tensor:
@@ -260,7 +286,9 @@ def _moving_inputs(w: Tensor) -> dict[str, Tensor]:
 
 
 def _moving_weights(w: Interval, layout: Layout | None, nonneg: bool) -> dict[str, Tensor]:
-    """Weights for ``U*x+ + D*x-`` and its mirror."""
+    """Weights for ``U*x+ + D*x-`` and its mirror; only one where the same gaps lie on both sides."""
+    if w.above is w.below:
+        return {"reach_both": w.above}
     if nonneg and layout is not None:
         return {"reach": layout.stack(w.above, w.below)}
     return {"reach_sum": (w.above + w.below) / 2, "reach_difference": (w.above - w.below) / 2}
@@ -303,6 +331,10 @@ Pair = tuple[Tensor, Tensor] | tuple[None, None]
 
 
 def _weights_move(product: Product, x: Factor, w: Split) -> Pair:
+    if "reach_both" in w.pairs:
+        reach, _ = _by_part(x, lambda part: (_farthest(part, nonneg=w.nonneg).to(w.gap_dtype),) * 2)
+        both = product(reach, w.pairs["reach_both"])
+        return both, both
     if "reach" in w.pairs:
         assert w.layout is not None
         reach, _ = _by_part(x, lambda part: (_upper(part).to(w.gap_dtype),) * 2)
@@ -328,6 +360,11 @@ def _by_part(
 
 def _upper(x: Interval | Tensor) -> Tensor:
     return x.upper if isinstance(x, Interval) else x
+
+
+def _farthest(x: Interval | Tensor, *, nonneg: bool) -> Tensor:
+    """Return ``x+ + x-``."""
+    return _upper(x) if nonneg else _reach(x)[0]
 
 
 def _reach(x: Interval | Tensor) -> tuple[Tensor, Tensor]:
@@ -377,10 +414,16 @@ def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: 
     total, difference = total.to(w.gap_dtype), difference.to(w.gap_dtype)
     if second not in w.pairs:
         assert w.layout is not None
-        both = _filled(torch.cat((total, difference), w.layout.output), w.layout.output)
+        both = torch.cat((total, difference), w.layout.output)
+        both = both if _is_matrix(w.pairs[first], w) else _filled(both, w.layout.output)
         return w.layout.unstack(product(both, w.pairs[first]))
     even, odd = product(total, w.pairs[first]), product(difference, w.pairs[second])
     return even + odd, even - odd
+
+
+def _is_matrix(w: Tensor, whole: Split) -> bool:
+    """Say whether the weight of a product is a matrix for windows, where that of the layer is not."""
+    return w.dim() == 2 < whole.point.dim()
 
 
 def _exact_gaps(product: Product, x: Interval | Joined, w: Split) -> tuple[Tensor, Tensor]:
@@ -443,10 +486,13 @@ def _layout(fn: Any, weight: Tensor | Interval, rest: tuple[Any, ...]) -> Layout
         return Layout(weight=0, inputs=1, output=-1)
     if packet is aten.convolution:
         transposed, groups = rest[3], rest[5]
-        return Layout(int(transposed), int(not transposed), 1 - weight.dim(), groups, transposed)
-    spatial, transposed = _CONVOLUTIONS[packet]
-    groups = rest[3] if len(rest) > 3 else 1
-    return Layout(int(transposed), int(not transposed), -1 - spatial, groups, transposed)
+        spatial = weight.dim() - 2
+    else:
+        spatial, transposed = _CONVOLUTIONS[packet]
+        groups = rest[3] if len(rest) > 3 else 1
+    named = len(rest) > 1 and isinstance(rest[1], str)  # a padding such as "same"
+    window = tuple(weight.shape[2:]) if spatial == 2 and not transposed and not named else ()
+    return Layout(int(transposed), int(not transposed), -1 - spatial, groups, transposed, window)
 
 
 def stretches(fn: Any, weight: Tensor, rest: tuple[Any, ...]) -> bool:
@@ -468,8 +514,15 @@ def layer(fn: Any, x: Factor, weight: Split, bias: Interval | Tensor | None = No
     if has_complex(_point(x), weight.point):
         raise NotImplementedError(f"{fn} of complex intervals: split it into real and imaginary parts")
     point = fn(_point(x), weight.point, _point(bias), *rest)
+
+    def product(a: Tensor, w: Tensor) -> Tensor:
+        if _is_matrix(w, weight):
+            assert weight.layout is not None
+            return _windows(a, w, weight.layout.window, *rest)
+        return fn(a, w, None, *rest)  # type: ignore[no-any-return]
+
     if not isinstance(x, Tensor) or weight.is_interval:
-        below, above = gaps(lambda a, w: fn(a, w, None, *rest), x, weight)
+        below, above = gaps(product, x, weight)
     else:  # only the bias is an interval
         below = above = torch.zeros_like(point, dtype=weight.gap_dtype)
     if isinstance(bias, Interval):
