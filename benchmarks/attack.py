@@ -65,7 +65,7 @@ def _random_gaps(net: inn.IntervalNetwork, rel: float, generator: torch.Generato
         gaps, point = net.gaps.get_submodule(name), net.weight_intervals()[name].point
         point = torch.view_as_real(point) if point.is_complex() else point
         size = rel if gaps.relative else rel * (point.abs() + point.abs().mean())
-        for gap in (gaps.below, gaps.above):
+        for gap in gaps.sides:
             share, kept = (
                 torch.rand(gap.shape, generator=generator, device=gap.device, dtype=gap.dtype) for _ in range(2)
             )

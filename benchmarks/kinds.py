@@ -1,4 +1,5 @@
-"""How tight bounds are by what has a gap of its own: every weight, input channel, output channel, or layer.
+"""How tight bounds are by what has a gap of its own: every weight (on either side, or the same on both), input channel,
+output channel, or layer.
 
     python benchmarks/kinds.py
 
@@ -23,11 +24,12 @@ from intervalnn.experiments.comparison import COVERAGE
 from intervalnn.experiments.scales import DECONVOLUTION
 from intervalnn.gaps import Kind
 
-SCORE = "winkler at equal coverage"
+SCORE, DIRECTION = "winkler at equal coverage", "direction_accuracy"
 
 
-def trial(setting: deconvolution.Setting, layers: Any, work: Path) -> dict[str, float]:
-    """Return the interval score of each kind at equal coverage, over the underlying model's error."""
+def trial(setting: deconvolution.Setting, layers: Any, work: Path) -> dict[str, tuple[float, float]]:
+    """Return for each kind the interval score at equal coverage, over the underlying model's error, and how often the
+    wide side is the right one."""
     model = deconvolution.underlying(setting, work)
     train, held_out, test = setting.loaders()
     with torch.no_grad():
@@ -38,8 +40,9 @@ def trial(setting: deconvolution.Setting, layers: Any, work: Path) -> dict[str, 
         epochs = setting.scale.fit_epochs
         options: dict[str, Any] = {"coverage": COVERAGE, "epochs": epochs, "seed": setting.seed, "progress": False}
         inn.fit(net, train, **options)
-        results = inn.evaluate({kind: net.eval()}, test, held_out=held_out, coverage=COVERAGE, progress=False)
-        found[kind] = results.spread(kind, SCORE).mean / mae
+        how: dict[str, Any] = {"held_out": held_out, "coverage": COVERAGE, "progress": False}
+        results = inn.evaluate({kind: net.eval()}, test, metrics=[inn.metrics.direction_accuracy], **how)
+        found[kind] = results.spread(kind, SCORE).mean / mae, results.spread(kind, DIRECTION).mean
     return found
 
 
@@ -59,8 +62,9 @@ def main() -> None:
                         "noise": noise,
                         "layers": layers,
                         "kind": kind,
-                        "score": statistics.fmean(one[kind] for one in trials),
-                        "score, x weight": statistics.fmean(one[kind] / one["weight"] for one in trials),
+                        "score": statistics.fmean(one[kind][0] for one in trials),
+                        "score, x weight": statistics.fmean(one[kind][0] / one["weight"][0] for one in trials),
+                        "direction": statistics.fmean(one[kind][1] for one in trials),
                     }
                     rows.append(row)
                     print(row, flush=True)

@@ -7,6 +7,7 @@ import re
 import statistics
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,27 @@ Variant = Callable[[], Any]
 
 
 def compare(
-    variants: dict[str, Variant], baseline: str, device: str, repeats: int, calls: int = 1
+    variants: dict[str, Variant],
+    baseline: str,
+    device: str,
+    repeats: int,
+    calls: int = 1,
+    turn: AbstractContextManager[Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """Time every variant once per repeat, and form its ratio to the baseline inside each repeat."""
+    """Time every variant once per repeat, and form its ratio to the baseline inside each repeat.
+
+    What happens once, such as compiling, happens before; then it waits for its ``turn``, if any.
+    """
     for run in variants.values():
         for _ in range(3 if device == "cuda" else 1):
             run()
+    with turn or nullcontext():
+        return _compare(variants, baseline, device, repeats, calls)
+
+
+def _compare(
+    variants: dict[str, Variant], baseline: str, device: str, repeats: int, calls: int
+) -> list[dict[str, Any]]:
     times: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(repeats):
         for name, run in variants.items():

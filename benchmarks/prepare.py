@@ -16,8 +16,10 @@ import intervalnn as inn
 # Which layers have gaps, and which kind of them.
 NETS: dict[str, dict[str, Any]] = {
     "all layers": {"layers": "all"},
+    "all layers, symmetric": {"layers": "all", "kind": "symmetric"},
     "all layers, a gap per input": {"layers": "all", "kind": "input"},
     "last 7": {"layers": 7},
+    "last 7, symmetric": {"layers": 7, "kind": "symmetric"},
     "last 7, a gap per input": {"layers": 7, "kind": "input"},
 }
 
@@ -41,14 +43,19 @@ def parser(about: str | None, base: int = 64, size: int = 128, batch: int = 1) -
 
 
 def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Read the arguments and set how products are computed: on a GPU the point's in TF32, as is usual there."""
+    """Read the arguments, and do as they say."""
     args = parser.parse_args()
+    apply(args)
+    return args
+
+
+def apply(args: argparse.Namespace) -> None:
+    """Set how products are computed: on a GPU the point's in TF32, as is usual there."""
     if args.keep_memory:
         assert inn.keep_freed_memory(), "this C library cannot keep memory"
     torch.set_float32_matmul_precision("high" if args.device == "cuda" else "highest")
     torch.backends.cudnn.allow_tf32 = args.device == "cuda"
     torch.backends.cudnn.benchmark = args.autotune
-    return args
 
 
 def place(args: argparse.Namespace, model: nn.Module, x: Tensor) -> tuple[nn.Module, Tensor]:
@@ -76,8 +83,8 @@ def widen(model: nn.Module, x: Tensor, share: float = 1e-3, **options: Any) -> i
         for name in net.names:
             gaps = net.gaps.get_submodule(name)
             size = torch.as_tensor(share if gaps.relative else share * model.get_parameter(name).abs())
-            gaps.below.copy_(size)
-            gaps.above.copy_(size)
+            for side in gaps.sides:
+                side.copy_(size)
     return net
 
 

@@ -17,8 +17,9 @@ matrix rate, and one pass over memory between them.
 MC dropout is twice as slow in the default layout as in channels last, where it costs what ten plain passes cost:
 compiled, its masks make torch fall back to a slow pass in that layout. So compare with either. CUDA graphs
 (`--mode reduce-overhead`) were tried and changed no ratio by more than 2 %.
-Aims on the H200: all layers 2.4, and 2.0 with a gap per input; last 7 1.4. The floor of the first is 2.8, so it is out
-of reach in this way. A training step: all layers 3, last 7 1.8.
+Aims on the H200: all layers 2.4, and 2.0 with a gap per input; last 7 1.4. The floor of a gap per weight on either side
+is 3.0 times that of the plain forward, so the first is out of reach for it, and meant for symmetric gaps. A training
+step: all layers 3, last 7 1.8.
 
 The cost of bounds grows as that of the plain forward (`growth-*`): on a GPU, the smallest settings wait for the calls
 of kernels, of which bounds have more; on the CPU, large tensors wait for memory unless it is kept (`--keep-memory`).
@@ -43,12 +44,13 @@ def section(path: Path) -> str:
 def kinds(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         "Interval score at equal coverage (1D task, quick scale) by what has a gap of its own, times that of every "
-        "weight:\n",
-        "| noise | layers | a gap per | score / MAE | x weight |",
-        "| --- | --- | --- | --- | --- |",
+        "weight, and how often the wide side is the right one:\n",
+        "| noise | layers | kind | score / MAE | x weight | direction |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     return lines + [
-        f"| {r['noise']:g} | {r['layers']} | {r['kind']} | {r['score']:.2f} | {r['score, x weight']:.3f} |"
+        f"| {r['noise']:g} | {r['layers']} | {r['kind']} | {r['score']:.2f} | {r['score, x weight']:.3f} | "
+        f"{r['direction']:.1%} |"
         for r in rows
     ]
 

@@ -357,7 +357,7 @@ def attacks() -> str:
         "an input, and moves the weights inside their intervals towards a bound of one output component, by sign steps "
         "along the gradient from two starts. Every output on the way is checked in all its components. The reach is "
         "how much of the gap the attack used: 1 is a bound that is met, above 1 would be a violation.\n",
-        "| machine | a gap per | minutes | networks | trials | outputs checked | violations | failed conversions |",
+        "| machine | kind of gaps | minutes | networks | trials | outputs checked | violations | failed conversions |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     found = {path.stem: json.loads(path.read_text()) for path in sorted(CAMPAIGNS.glob("attack-*.json"))}
@@ -370,7 +370,7 @@ def attacks() -> str:
     for each in found.values():
         for title, groups in each["reach"].items():
             lines += [
-                f"\n### Reach {title} ({each['versions']['device']}, a gap per {each.get('kind', 'weight')})\n",
+                f"\n### Reach {title} ({each['versions']['device']}, kind `{each.get('kind', 'weight')}`)\n",
                 "| | median | largest | components |",
                 "| --- | --- | --- | --- |",
             ]
