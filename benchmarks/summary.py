@@ -17,9 +17,10 @@ matrix rate, and one pass over memory between them.
 MC dropout is twice as slow in the default layout as in channels last, where it costs what ten plain passes cost:
 compiled, its masks make torch fall back to a slow pass in that layout. So compare with either. CUDA graphs
 (`--mode reduce-overhead`) were tried and changed no ratio by more than 2 %.
-Aims on the H200: all layers 2.4, and 2.0 with a gap per input; last 7 1.4. The floor of a gap per weight on either side
-is 3.0 times that of the plain forward, so the first is out of reach for it, and meant for symmetric gaps. A training
-step: all layers 3, last 7 1.8.
+Aims on the H200: all layers 2.4, and 2.0 with a gap per input; last 7 1.4. The floor of a gap below and one above each
+weight is 3.0 times that of the plain forward, so 2.4 is out of reach for it; symmetric gaps come near. A training step:
+all layers 3, last 7 1.8. On a CPU, where gaps are in float32 too, a step for all layers has 11 products for the plain
+one's 3, so 3 is out of reach there; it has 8 with symmetric gaps, and 5 with a gap per input.
 
 The cost of bounds grows as that of the plain forward (`growth-*`): on a GPU, the smallest settings wait for the calls
 of kernels, of which bounds have more; on the CPU, large tensors wait for memory unless it is kept (`--keep-memory`).

@@ -80,6 +80,7 @@ def fit(
     in a small width, and trains them with the pinball loss by steps in proportion to their size
     (:class:`intervalnn.proportional.Proportional`), with cosine decay. The underlying model is only read.
     A calibration and offsets that the network has are dropped, since they were made for other bounds.
+    After ``net.compile()`` every step is a compiled one, which pays in long runs on a GPU.
 
     Args:
         method: An :class:`IntervalNetwork`, whose gaps are trained; or any module, whose
