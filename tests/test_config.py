@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from intervalnn.config import Config, ConfigError, Option, from_sources, options_of
 from intervalnn.config.options import sections
+from intervalnn.gaps import Kind
 
 OPTIONS = [option for section in ("", *sections()) for option in options_of(section)]
 
 
 def toml(value: Any) -> str:
     return json.dumps(list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value)
+
+
+def test_every_kind_of_gaps_can_be_asked_for() -> None:
+    (kind,) = [option.kind for option in OPTIONS if option.key == ("network", "kind")]
+
+    assert get_args(kind) == get_args(Kind)
 
 
 def test_a_file_with_every_default_changes_nothing(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import intervalnn as inn
 from counting import convolutions
 from intervalnn.gaps import Gaps
 from intervalnn.rules import bilinear
+from widened import around, as_weights
 
 
 class Skip(nn.Module):
@@ -70,22 +71,12 @@ def set_shares(net: inn.IntervalNetwork, rel: float) -> None:
             gap.copy_(rel * torch.rand_like(gap) * (torch.rand_like(gap) > 0.2))
 
 
-def as_weights(net: inn.IntervalNetwork, x: Any, **options: Any) -> inn.IntervalNetwork:
-    """Return a network with the same intervals, one gap for each weight."""
-    other = inn.IntervalNetwork(net.model, **options)
-    with torch.no_grad():
-        other(x)
-        for name, w in net.weight_intervals().items():
-            other.set_gaps(name, w.below, w.above)
-    return other
-
-
 @pytest.mark.parametrize("interval_input", [False, True], ids=["point", "interval"])
 @pytest.mark.parametrize("name", MODELS)
 def test_bounds_contain_every_draw(name: str, interval_input: bool) -> None:
     torch.manual_seed(1)
     model, x = MODELS[name]().double().eval(), torch.randn(2, 2, 9, dtype=torch.float64)
-    given = inn.Interval(x, 0.1 * torch.rand_like(x), 0.2 * torch.rand_like(x)) if interval_input else x
+    given = around(x) if interval_input else x
     net = stretched(model, given, 0.0)
 
     for rel in (1e-3, 0.3, 2.0):
@@ -201,13 +192,14 @@ def test_a_cap_holds_for_every_weight() -> None:
     torch.testing.assert_close(net(x).width, capped(x).width)
 
 
-def test_fitted_saved_loaded_compiled_and_in_bfloat16_it_gives_the_same_bounds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["input", "symmetric"])
+def test_fitted_saved_loaded_compiled_and_in_bfloat16_it_gives_the_same_bounds(kind: Any, tmp_path: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(64, 2, 9)
     model = Skip().eval()
     with torch.no_grad():
         y = model(x) + 0.1 * torch.randn(64, 3, 7)
-    net = inn.IntervalNetwork(model, kind="input")
+    net = inn.IntervalNetwork(model, kind=kind)
     inn.fit(net, [(x, y)], coverage=0.9, epochs=150, progress=False)
 
     prediction = net.predict(x)

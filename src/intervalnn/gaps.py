@@ -52,8 +52,8 @@ class Gaps(nn.Module):
             own = {"channel": (0,), "input": (1,), "layer": ()}[kind]
             shape = [size if dim in own else 1 for dim, size in enumerate(shape)]
         self.below = nn.Parameter(around.new_zeros(shape))
-        one_sided = kind == "symmetric" and around.dim() > 1
-        self.above = None if one_sided else nn.Parameter(around.new_zeros(shape))
+        for_both = kind == "symmetric" and around.dim() > 1
+        self.above = None if for_both else nn.Parameter(around.new_zeros(shape))
         self.register_buffer("scale", around.new_ones(()))
 
     @property

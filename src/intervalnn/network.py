@@ -170,19 +170,10 @@ class IntervalNetwork(nn.Module):
         gaps = self._gaps_of(name)
         if gaps.relative:
             raise ValueError(f"'{name}' has one gap per {self.kind}, relative to its weights; set net.gaps directly")
-        if gaps.above is None and not _equal(below, above):
+        given = [_as_gap(value, gaps.below, name) for value in (below, above)]
+        if gaps.above is None and not bool((given[0] == given[1]).all()):
             raise ValueError(f"'{name}' has the same gaps below and above (kind='symmetric'), got two that differ")
-        for gap, value in zip(gaps.sides, (below, above), strict=False):
-            new = torch.as_tensor(value, device=gap.device)
-            new = (torch.view_as_real(new) if new.is_complex() else new).to(gap.dtype)
-            if new.dim() > 0 and new.shape != gap.shape:
-                raise ValueError(
-                    f"gaps of '{name}' must have shape {tuple(gap.shape)}, or be a number, got {tuple(new.shape)}"
-                )
-            if not bool((new >= 0).all()) or not bool(new.isfinite().all()):
-                raise ValueError(
-                    f"gaps of '{name}' must be finite and not negative, got {float(new.min())} at the least"
-                )
+        for gap, new in zip(gaps.sides, given, strict=False):  # the second of two equal ones is left over
             gap.copy_(new / gaps.scale if bool(gaps.scale > 0) else new)
 
     def project(self) -> None:
@@ -476,8 +467,17 @@ def _real(width: Tensor) -> Tensor:
     return torch.view_as_real(width) if width.is_complex() else width
 
 
-def _equal(first: Tensor | float, second: Tensor | float) -> bool:
-    return first is second or bool((torch.as_tensor(first).cpu() == torch.as_tensor(second).cpu()).all())
+def _as_gap(value: Tensor | float, like: Tensor, name: str) -> Tensor:
+    """Return what a user gives as gaps as a tensor, or say why it is none."""
+    new = torch.as_tensor(value, device=like.device)
+    new = (torch.view_as_real(new) if new.is_complex() else new).to(like.dtype)
+    if new.dim() > 0 and new.shape != like.shape:
+        raise ValueError(
+            f"gaps of '{name}' must have shape {tuple(like.shape)}, or be a number, got {tuple(new.shape)}"
+        )
+    if not bool((new >= 0).all()) or not bool(new.isfinite().all()):
+        raise ValueError(f"gaps of '{name}' must be finite and not negative, got {float(new.min())} at the least")
+    return new
 
 
 def _plain_run(lifted: Lifted) -> Callable[..., Any]:
