@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -449,6 +450,25 @@ def test_models_of_any_floating_dtype_work(dtype: torch.dtype) -> None:
     assert bounds.dtype == bounds.gap_dtype == dtype
     assert torch.equal(bounds.point, model(signal(dtype=dtype)))
     assert bounds.below.isfinite().all() and (bounds.below >= 0).all() and bounds.above.any()
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("training", [False, True], ids=["use", "training"])
+def test_another_form_holds_from_the_next_call_on(training: bool, compiled: bool) -> None:
+    net, x = small("weight")
+    if compiled:
+        net.compile(backend="eager")
+    with torch.set_grad_enabled(training):
+        loose = net(x)
+
+        net.form = dataclasses.replace(net.form, gap_dtype=torch.float64)
+        fine = net(x)
+        net.form = dataclasses.replace(net.form, exact=True)
+        exact = net(x)
+
+    assert loose.gap_dtype == torch.float32 and fine.gap_dtype == exact.gap_dtype == torch.float64
+    torch.testing.assert_close(fine.above, loose.above.double())
+    assert (exact.above <= fine.above).all() and (exact.above < 0.999 * fine.above).any()
 
 
 def test_gaps_in_bfloat16_leave_the_point_as_it_is() -> None:

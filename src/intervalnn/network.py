@@ -257,7 +257,7 @@ class IntervalNetwork(nn.Module):
         plan = self._lookup(call)
         inputs = (_with_gap_dtype(t, self.form.gap_dtype) for t in call.tensors)
         if self._compiled is not None and plan.training:  # what is made of the weights is made anew at each step
-            outputs = self._compiled(plan.whole(self.form.gap_dtype))(*plan.points, *inputs)
+            outputs = self._compiled(plan.whole())(*plan.points, *inputs)
         else:
             outputs = self._run(plan.lifted)(*self._weights(plan), *inputs)
         return pytree.tree_unflatten(outputs, plan.program.out_spec)
@@ -355,7 +355,7 @@ class IntervalNetwork(nn.Module):
         if len(modules) != len(self._seen) or any(a is not b for a, b in zip(modules, self._seen, strict=True)):
             self.refresh()  # a part of the model was replaced by another
             self._seen = modules
-        tensors, key = call.tensors, call.key
+        tensors, key = call.tensors, (call.key, self.form)
         sizes = (key, *(tensor.shape for tensor in tensors))
         if sizes not in self._known:
             plans = self._plans.setdefault(key, [])
@@ -413,7 +413,7 @@ class IntervalNetwork(nn.Module):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _weights(self, plan: Plan) -> Any:
-        return plan.current(self.form.gap_dtype, static=self._compiled is not None)
+        return plan.current(static=self._compiled is not None)
 
     def refresh(self) -> None:
         """Forget what was captured and prepared: for changes to the model that torch does not count.

@@ -48,6 +48,7 @@ class Plan:
         program: What the model computes.
         lifted: The same over intervals.
         weights: What it reads of the model.
+        gap_dtype: Data type in which gaps are propagated; None for the weights' own.
         state: Addresses and versions of all that ``prepared`` was made from.
         prepared: What the second graph takes from the first.
         parts: The tensors themselves.
@@ -57,6 +58,7 @@ class Plan:
     program: Program
     lifted: Lifted
     weights: list[Weight]
+    gap_dtype: torch.dtype | None = None
     state: Any = None
     prepared: Any = None
     parts: Any = None
@@ -86,7 +88,7 @@ class Plan:
                 owner = getattr(owner, step, None)
             stretched = name in lifted.stretched
             weights.append(Weight(owner, leaf, gaps.get(name), program.constants.get(full), stretched))
-        return Plan(program, lifted, weights)
+        return Plan(program, lifted, weights, form.gap_dtype)
 
     @property
     def points(self) -> list[Tensor]:
@@ -99,18 +101,17 @@ class Plan:
         gaps = (gap for weight in self.weights if weight.gaps for gap in weight.gaps.sides)
         return torch.is_grad_enabled() and any(gap.requires_grad for gap in gaps)
 
-    def whole(self, gap_dtype: torch.dtype | None) -> fx.GraphModule:
+    def whole(self) -> fx.GraphModule:
         """Return one graph of both, from :attr:`points` and the inputs to the outputs: for a compiler to see it all."""
         if self.at_once is None:
             gaps = {name: w.gaps for name, w in zip(self.lifted.weights, self.weights, strict=True) if w.gaps}
-            self.at_once = whole(self.lifted, gaps, gap_dtype)
+            self.at_once = whole(self.lifted, gaps, self.gap_dtype)
         return self.at_once
 
-    def current(self, gap_dtype: torch.dtype | None, *, static: bool = False) -> Any:
+    def current(self, *, static: bool = False) -> Any:
         """Return what the forward pass needs of the weights as they are now, made anew only where one has changed.
 
         Args:
-            gap_dtype: Data type in which gaps are propagated; None for the weights' own.
             static: Whether a compiled forward pass reads them, which may then rely on where they lie.
         """
         points, with_gaps = self.points, [weight.gaps for weight in self.weights if weight.gaps]
@@ -119,7 +120,7 @@ class Plan:
         state = tuple((part.data_ptr(), part._version) for part in parts) if counted else None
         if state is not None and self.state == state:
             return self.prepared
-        values = (weight.around(point, gap_dtype) for weight, point in zip(self.weights, points, strict=True))
+        values = (weight.around(point, self.gap_dtype) for weight, point in zip(self.weights, points, strict=True))
         prepared = self.lifted.prepare(*values)
         if state is not None:
             self.state, self.prepared, self.parts = state, prepared, parts  # kept, so that no address recurs

@@ -109,7 +109,7 @@ class _Forward(nn.Module):
         super().__init__()
         plan = _plan(net, program)
         with torch.no_grad():
-            self.prepared = plan.current(net.form.gap_dtype)
+            self.prepared = plan.current()
         self.lifted, self.spec = plan.lifted.run, program.out_spec
         self.changes = [change for change in (net.offsets, net.calibration) if change is not None]
         self.outputs = outputs
