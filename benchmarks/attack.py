@@ -5,6 +5,8 @@
 Each trial draws a network (``architectures.py``), gaps and inputs, and moves the weights inside their intervals
 towards a bound of one output component: sign steps along the gradient, from several starts. Every output on the way
 is checked in all its components. The reach is how much of the gap the attack used, at most 1 if the bounds are sound.
+
+Gaps in a lower precision are right up to a few roundings of their own in each layer, and not checked more closely.
 """
 
 from __future__ import annotations
@@ -34,23 +36,26 @@ STEPS = 12
 STARTS = 2
 TARGETS = 3  # components attacked per network and gaps
 ROUNDING = {torch.float64: 1e-9, torch.float32: 2e-4}  # relative to the largest output
+ROUNDINGS = 4  # of a gap in each layer, in epsilons of a lower precision
 
 
-def trial(seed: int, device: str, kind: Kind) -> Iterator[dict[str, Any]]:
+def trial(seed: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield what was found for each of three sizes of gaps around one network."""
+    device, gap_dtype = options.device, getattr(torch, options.gap_dtype) if options.gap_dtype else None
     depth = (1, 1, 2, 3, 4, 6, 8)[seed % 7]
     made = architecture(seed, depth)
     dtype = torch.float32 if seed % 5 == 4 else torch.float64
     model, x = made.model.to(device, dtype), made.x.to(device, dtype)
-    net = inn.IntervalNetwork(model, layers="all", kind=kind)
+    net = inn.IntervalNetwork(model, layers="all", kind=options.kind, gap_dtype=gap_dtype)
     net(x)
     generator = torch.Generator(device).manual_seed(seed)
     for rel in (1e-3, 1e-2, 1e-1):
-        _random_gaps(net, rel, generator)
+        _random_gaps(net, rel, generator, lopsided=options.lopsided)
         with torch.no_grad():
             bounds = net(x)
         weights = {name: interval.detach() for name, interval in net.weight_intervals().items()}
-        yield _attacked(model, x, bounds, weights, generator) | {
+        roundings = ROUNDINGS * (depth + 2) * torch.finfo(gap_dtype).eps if gap_dtype else 0.0
+        yield _attacked(model, x, bounds, weights, generator, roundings) | {
             "seed": seed,
             "depth": depth,
             "layers": made.layers,
@@ -59,8 +64,11 @@ def trial(seed: int, device: str, kind: Kind) -> Iterator[dict[str, Any]]:
 
 
 @torch.no_grad()
-def _random_gaps(net: inn.IntervalNetwork, rel: float, generator: torch.Generator) -> None:
-    """Give every parameter gaps: asymmetric, about ``rel`` times its size, one in five zero."""
+def _random_gaps(net: inn.IntervalNetwork, rel: float, generator: torch.Generator, *, lopsided: bool) -> None:
+    """Give every parameter gaps: asymmetric, about ``rel`` times its size, one in five zero.
+
+    Lopsided ones are up to 10,000 times as large on one side, by parameter.
+    """
     for name in net.names:
         gaps, point = net.gaps.get_submodule(name), net.weight_intervals()[name].point
         point = torch.view_as_real(point) if point.is_complex() else point
@@ -69,7 +77,8 @@ def _random_gaps(net: inn.IntervalNetwork, rel: float, generator: torch.Generato
             share, kept = (
                 torch.rand(gap.shape, generator=generator, device=gap.device, dtype=gap.dtype) for _ in range(2)
             )
-            gap.copy_(size * share * (kept > 0.2))
+            less = torch.rand((), generator=generator, device=gap.device) if lopsided else 0.0
+            gap.copy_(10 ** (-4 * less) * size * share * (kept > 0.2))
 
 
 def _attacked(
@@ -78,9 +87,15 @@ def _attacked(
     bounds: inn.Interval,
     weights: dict[str, inn.Interval],
     generator: torch.Generator,
+    roundings: float,
 ) -> dict[str, Any]:
+    """Return what was found; gaps may be too small by rounding, of the outputs and, as a share, of their own."""
     finite = bounds.width.isfinite()
     rounding = ROUNDING[x.dtype] * float(bounds.point.abs().max())
+    slack = (rounding + roundings * gap.to(x.dtype) for gap in (bounds.below, bounds.above))
+    allowed = inn.Interval(
+        bounds.point, *(gap + more for gap, more in zip((bounds.below, bounds.above), slack, strict=True))
+    )
     outside, outputs, reached = 0, 0, []
     for _ in range(TARGETS):
         component = int(torch.randint(bounds.point.numel(), (), generator=generator, device=x.device))
@@ -89,7 +104,7 @@ def _attacked(
             best = -math.inf
             for start in range(STARTS):
                 for output in _steps(model, x, weights, component, sign, generator, random=start > 0):
-                    outside += int((~bounds.contains(output, atol=rounding)).sum())
+                    outside += int((~allowed.contains(output)).sum())
                     outputs += 1
                     moved = sign * (output - bounds.point).flatten()[component]
                     best = max(best, float(moved))
@@ -162,10 +177,15 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--kind", choices=get_args(Kind), default="weight", help="what has a gap of its own")
+    parser.add_argument(
+        "--gap-dtype", choices=["float16", "bfloat16"], help="data type of the gaps, if not the model's"
+    )
+    parser.add_argument("--lopsided", action="store_true", help="gaps that are much larger on one side")
     parser.add_argument("--seed", type=int, default=0, help="the first; trial after trial counts up from it")
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
-    suffix = "" if options.kind == "weight" else f"-{options.kind}"
+    chosen = (options.kind if options.kind != "weight" else None, options.gap_dtype, options.lopsided and "lopsided")
+    suffix = "".join(f"-{each}" for each in chosen if each)
     out = options.out or RESULTS / f"attack-{options.device}{suffix}.json"
     torch.backends.cudnn.allow_tf32 = False  # its rounding is coarser than what is searched for
     start, seed = time.monotonic(), options.seed
@@ -175,7 +195,7 @@ def main() -> None:
     said = start
     while time.monotonic() - start < 60 * options.minutes:
         try:
-            for one in trial(seed, options.device, options.kind):
+            for one in trial(seed, options):
                 found.append(one)
                 if one["outside"]:
                     violations.append(one)
@@ -195,6 +215,8 @@ def main() -> None:
         "minutes": (time.monotonic() - start) / 60,
         "versions": versions(torch.device(options.device).type),
         "kind": options.kind,
+        "gap dtype": options.gap_dtype,
+        "lopsided": options.lopsided,
         "networks": seed - options.seed,
         "trials": len(found),
         "outputs": sum(one["outputs"] for one in found),

@@ -10,6 +10,7 @@ import math
 import re
 import statistics
 from pathlib import Path
+from typing import Any
 
 from intervalnn.experiments import tab_deconvolution, tab_images
 from intervalnn.results import Results, Run
@@ -364,13 +365,11 @@ def attacks() -> str:
     for each in found.values():
         counts = (each["networks"], each["trials"], each["outputs"], len(each["violations"]), len(each["failures"]))
         cells = " | ".join(str(count) for count in counts)
-        lines.append(
-            f"| {each['versions']['device']} | {each.get('kind', 'weight')} | {each['minutes']:.0f} | {cells} |"
-        )
+        lines.append(f"| {each['versions']['device']} | {_gaps_of(each)} | {each['minutes']:.0f} | {cells} |")
     for each in found.values():
         for title, groups in each["reach"].items():
             lines += [
-                f"\n### Reach {title} ({each['versions']['device']}, kind `{each.get('kind', 'weight')}`)\n",
+                f"\n### Reach {title} ({each['versions']['device']}, {_gaps_of(each)})\n",
                 "| | median | largest | components |",
                 "| --- | --- | --- | --- |",
             ]
@@ -380,9 +379,16 @@ def attacks() -> str:
             ]
     lines.append(
         "\nA low reach has two causes that this search cannot tell apart: a loose bound, or an attack that gets stuck. "
-        "Largest values a little above 1 are float32 rounding, inside the tolerance of the check."
+        "Largest values a little above 1 are rounding of float32, or of the gaps where these are bfloat16, inside the "
+        "tolerance of the check."
     )
     return "\n".join(lines)
+
+
+def _gaps_of(campaign: dict[str, Any]) -> str:
+    """Return in words what gaps a search had."""
+    dtype = f", in {campaign['gap dtype']}" if campaign.get("gap dtype") else ""
+    return f"`{campaign.get('kind', 'weight')}`{dtype}{', lopsided' if campaign.get('lopsided') else ''}"
 
 
 PAGES = {

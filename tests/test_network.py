@@ -701,6 +701,74 @@ def test_compiled_on_a_gpu_gives_the_bounds_of_the_cpu(
     assert (got.point.cpu() - want.point).abs().max() <= 1e-4 * want.point.abs().max()
 
 
+# --- modes ---
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_what_was_prepared_for_inference_serves_gradients_of_inputs_too(compiled: bool) -> None:
+    net, x = small("weight")
+    net.requires_grad_(False)
+    if compiled:
+        net.compile(backend="eager")
+    with torch.inference_mode():
+        net.predict(x)
+    x.requires_grad_()
+
+    net(x).point.sum().backward()
+
+    (want,) = torch.autograd.grad(net.model(x).sum(), x)
+    torch.testing.assert_close(x.grad, want)
+
+
+class Moody(nn.Module):
+    """Does more in one mode than in the other, without a layer that says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.mix(x)
+        return 2 * y if self.training else y
+
+
+def test_a_change_of_mode_is_noticed() -> None:
+    model, x = Moody().eval(), signal(2, 3)
+    net = inn.IntervalNetwork(model)
+    for mode in (False, True, False):
+        model.train(mode)
+
+        assert torch.equal(net.predict(x).point, model(x))
+
+
+def test_a_batch_norm_with_gaps_is_compiled_whole() -> None:
+    net, whole = with_gaps(inn.IntervalNetwork(make())), with_gaps(inn.IntervalNetwork(make()))
+    whole.compile(backend="eager", fullgraph=True)
+
+    want, got = net.predict(signal()), whole.predict(signal())
+
+    torch.testing.assert_close((got.below, got.above), (want.below, want.above))
+    whole(signal()).width.sum().backward()  # in training too
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_torchs_own_compiler_gives_the_same_bounds_for_matrices(kind: Any) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 7), nn.BatchNorm1d(7), nn.ReLU(), nn.Linear(7, 5), nn.LayerNorm(5)).eval()
+    net, x = inn.IntervalNetwork(model, kind=kind), signal(4, 3)
+    net.balance(x)
+    with torch.no_grad():
+        for gap in net.parameters():
+            gap.uniform_(0.0, 0.01)
+    want = net.predict(x)
+    net.compile()
+
+    got = net.predict(x)
+
+    torch.testing.assert_close((got.point, got.below, got.above), (want.point, want.below, want.above))
+
+
 # --- odd inputs ---
 
 

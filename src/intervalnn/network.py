@@ -89,7 +89,7 @@ class IntervalNetwork(nn.Module):
         self.training_settings: dict[str, Any] | None = None  # how it was trained, as plain values; saved along
         self._names: list[str] | None = None
         self._compiled: Callable[[fx.GraphModule], Callable[..., Any]] | None = None
-        self._seen: list[nn.Module] = []
+        self._seen: list[tuple[nn.Module, bool]] = []
         self._plans: dict[Any, list[Plan]] = {}  # by all but the sizes of the inputs
         self._known: dict[Any, Plan] = {}  # by the sizes too
         self._run: Callable[[Lifted], Callable[..., Any]] = _plain_run
@@ -351,10 +351,10 @@ class IntervalNetwork(nn.Module):
         """Return the program for a call, captured if need be, in its form over intervals."""
         refuse_training(self.model)
         self._refuse_elsewhere(call)
-        modules = list(self.model.modules())
-        if len(modules) != len(self._seen) or any(a is not b for a, b in zip(modules, self._seen, strict=True)):
-            self.refresh()  # a part of the model was replaced by another
-            self._seen = modules
+        seen = [(module, module.training) for module in self.model.modules()]
+        if seen != self._seen:
+            self.refresh()  # a part of the model was replaced by another, or its mode was changed
+            self._seen = seen
         tensors, key = call.tensors, (call.key, self.form)
         sizes = (key, *(tensor.shape for tensor in tensors))
         if sizes not in self._known:

@@ -116,12 +116,14 @@ class Plan:
         """
         points, with_gaps = self.points, [weight.gaps for weight in self.weights if weight.gaps]
         parts = points + [part for each in with_gaps for part in (*each.sides, each.scale)]
-        counted = not self.training and not any(part.is_inference() for part in parts)  # those count no versions
+        training = self.training
+        counted = not training and not any(part.is_inference() for part in parts)  # those count no versions
         state = tuple((part.data_ptr(), part._version) for part in parts) if counted else None
         if state is not None and self.state == state:
             return self.prepared
-        values = (weight.around(point, self.gap_dtype) for weight, point in zip(self.weights, points, strict=True))
-        prepared = self.lifted.prepare(*values)
+        with torch.inference_mode(False), torch.set_grad_enabled(training):  # lest later gradients meet what is kept
+            values = (weight.around(point, self.gap_dtype) for weight, point in zip(self.weights, points, strict=True))
+            prepared = self.lifted.prepare(*values)
         if state is not None:
             self.state, self.prepared, self.parts = state, prepared, parts  # kept, so that no address recurs
             for tensor in _tensors(prepared) if static else ():

@@ -15,6 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
+import intervalnn as inn
 from intervalnn import Interval
 from properties.case import Case, intervals, is_interval, with_intervals
 from properties.cases import CASES
@@ -130,3 +131,38 @@ def _is_wrong(bound: Interval, value: Tensor) -> bool:
     slack = 1e-9 * (1 + value.abs()).nan_to_num(posinf=0.0)
     hides = ~value.isfinite() & lower.isfinite() & upper.isfinite()
     return bool(((lower > value + slack) | (upper < value - slack) | hides).any())
+
+
+def _matrix(w: Tensor) -> Tensor:
+    return w.T.contiguous()
+
+
+LOPSIDED: dict[str, tuple[Any, Any, tuple[int, ...]]] = {
+    "linear": (aten.linear.default, lambda w: w, (5, 8)),
+    "matmul": (aten.matmul.default, _matrix, (5, 8)),
+    "convolution": (aten.conv1d.default, lambda w: w[:, :, None], (2, 8, 5)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("moving", ["input", "weight", "both"])
+@pytest.mark.parametrize("name", LOPSIDED)
+def test_a_gap_is_not_lost_beside_a_much_larger_one(name: str, moving: str, dtype: torch.dtype) -> None:
+    op, shaped, size = LOPSIDED[name]
+    eps = torch.finfo(dtype).eps
+    for seed, ratio in itertools.product(range(3), (1, 10, 1 / eps, 100 / eps)):
+        draw = torch.Generator().manual_seed(seed)
+
+        def around(point: Tensor, moves: bool, ratio: float = ratio, draw: torch.Generator = draw) -> Any:
+            below, above = (0.01 * torch.rand(point.shape, generator=draw, dtype=torch.float64) for _ in range(2))
+            return Interval(point, below / ratio, above).to(dtype) if moves else point.to(dtype)
+
+        # All of one sign, so that each side has the gaps of one side alone.
+        x = around(torch.rand(size, generator=draw, dtype=torch.float64), moving != "weight")
+        w = around(shaped(torch.rand(3, 8, generator=draw, dtype=torch.float64)), moving != "input")
+
+        rough, true = inn.apply(op, x, w), inn.apply(op, x.to(torch.float64), w.to(torch.float64))
+
+        for mine, theirs in ((rough.below, true.below), (rough.above, true.above)):
+            assert (mine.double() >= (1 - 4 * eps) * theirs).all(), ratio
+            assert (mine.double() <= (1 + 4 * eps) * theirs + 8 * eps * true.width).all(), ratio

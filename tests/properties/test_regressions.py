@@ -272,3 +272,47 @@ def test_functions_agree_with_rigorous_interval_arithmetic(name: str, pattern: s
         assert bounds.lower[i] <= float(true.a) + slack or name in LOOSE
         assert bounds.upper[i] >= float(true.b) - slack or name in LOOSE
         assert bounds.lower[i] >= float(true.a) - slack and bounds.upper[i] <= float(true.b) + slack
+
+
+# --- half precision: numbers that are ordinary, and whose squares are not ---
+
+
+def test_a_quotient_keeps_its_gaps_where_a_square_would_be_too_large_or_too_small() -> None:
+    large = Interval(*(torch.tensor([value], dtype=torch.float16) for value in (400.0, 100.0, 100.0)))
+    small = Interval(*(torch.tensor([value], dtype=torch.float16) for value in (4.3e-4, 3.4e-4, 3.4e-4)))
+
+    for divisor in (large, small):
+        bounds = inn.apply(aten.div.Tensor, torch.ones(1, dtype=torch.float16), divisor)
+
+        assert bounds.lower.item() <= 1.002 / divisor.upper.item()
+        assert bounds.upper.item() >= 0.998 / divisor.lower.item()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        nn.LayerNorm(8, elementwise_affine=False),
+        nn.LayerNorm(8),
+        nn.RMSNorm(8),
+        nn.Sequential(nn.Unflatten(1, (4, 2)), nn.GroupNorm(2, 4)),
+        nn.Sequential(nn.Unflatten(1, (2, 4)), nn.InstanceNorm1d(2)),
+    ],
+    ids=lambda norm: type(norm[-1] if isinstance(norm, nn.Sequential) else norm).__name__,
+)
+def test_norms_keep_their_gaps_in_half_precision(norm: nn.Module, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), norm).to(dtype).eval()
+    net = inn.IntervalNetwork(model, ["0.bias"])
+    net.set_gaps("0.bias", 50.0, 50.0)
+    x = (200 * torch.randn(16, 8)).to(dtype)
+
+    bounds, outside = net.predict(x), torch.zeros((), dtype=torch.int64)
+
+    with torch.no_grad():
+        for _ in range(100):
+            moved = (model[0].bias + 49 * (2 * torch.rand(8, dtype=torch.float64) - 1)).to(dtype)
+            y = torch.func.functional_call(model, {"0.bias": moved}, (x,))
+            slack = 4 * torch.finfo(dtype).eps * (1 + y.abs())
+            outside += ((y < bounds.lower - slack) | (y > bounds.upper + slack)).sum()
+    assert int(outside) == 0 and (bounds.width > 0).all()

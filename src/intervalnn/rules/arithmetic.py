@@ -73,7 +73,9 @@ def corners(fn: Any, args: list[tuple[Any, ...]], rises: list[Tensor]) -> tuple[
 
     def along(upward: bool) -> Tensor:
         pairs = zip(args, rises, strict=True)
-        result: Tensor = fn(*(torch.where(r == upward, e[1], e[0]) if len(e) > 1 else e[0] for e, r in pairs))
+        result: Tensor = fn(
+            *(torch.where(r if upward else r.logical_not(), e[1], e[0]) if len(e) > 1 else e[0] for e, r in pairs)
+        )
         return result
 
     values = [fn(*corner) for corner in itertools.product(*args)]
@@ -185,9 +187,8 @@ def reciprocal(fn: Any, x: Interval) -> Interval:
     still = (x.below == 0) & (x.above == 0)  # 1/0 is what the model computes, without gaps
     endless = torch.where(still, 0.0, torch.inf)
     c, lower, upper = (torch.where(apart, v, 1.0) for v in (c, lower, upper))
-    return around(
-        point, torch.where(apart, x.above / (c * upper), endless), torch.where(apart, x.below / (c * lower), endless), x
-    )
+    below, above = x.above / upper / c, x.below / lower / c  # one after the other: their product may not be a number
+    return around(point, torch.where(apart, below, endless), torch.where(apart, above, endless), x)
 
 
 @rule(aten.div, takes=(0, 1), sign="keeps")

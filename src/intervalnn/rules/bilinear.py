@@ -13,7 +13,8 @@ point weight. With ``x+ = max(c + a, 0)`` and ``x- = max(b - c, 0)``::
 A pair ``P*p + Q*q`` and ``Q*p + P*q`` costs two products, not four: it is the sum and the
 difference of ``(P+Q)/2 * (p+q)`` and ``(P-Q)/2 * (p-q)``. So this form costs four products
 beside the point's own, whatever the signs; two if weights or inputs are points. Where ``U`` is ``D``, one product,
-``D*(x+ + x-)``, is both of the first pair; then it costs three.
+``D*(x+ + x-)``, is both of the first pair; then it costs three. Of the two results the smaller may be lost in the
+rounding of the larger, so both get as much more as that can be: a few roundings of the second product.
 
 Of a weight whose input channels shrink and grow by shares of their own (:class:`Stretched`), the
 inputs carry these shares as gaps, and the weight is a point: two products, in either form.
@@ -221,6 +222,7 @@ _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _MIRRORED = (("sum", "difference"), ("reach_sum", "reach_difference"))
 _AT_ONCE = 8  # channels that a tensor core takes at once
 _FEW = 32  # entries of a window, up to which it is written out
+_ROUNDINGS = 4  # epsilons: sum and difference are rounded as factors, as products, and where they are added up
 
 
 def _laid_out(pairs: dict[str, Tensor], layout: Layout | None) -> dict[str, Tensor]:
@@ -242,7 +244,8 @@ def packed(pairs: dict[str, Tensor], layout: Layout) -> dict[str, Tensor]:
     for first, second in _MIRRORED:
         if second in pairs and layout.groups == 1 and 2 * pairs[first].size(layout.inputs) <= _AT_ONCE:
             even, odd = pairs[first], pairs.pop(second)
-            both = layout.stack(torch.cat((even, odd), layout.inputs), torch.cat((even, -odd), layout.inputs))
+            none = torch.zeros_like(even)
+            both = layout.stack(torch.cat((even, none), layout.inputs), torch.cat((none, odd), layout.inputs))
             pairs[first] = both if _by_window(both, layout) else _filled(both, layout.inputs)
     return {n: _filled(w.flatten(1), 1).T.contiguous() if _by_window(w, layout) else w for n, w in pairs.items()}
 
@@ -410,15 +413,35 @@ def _stretched(x: Interval | Tensor, shrink: Tensor, grow: Tensor, *, nonneg: bo
 
 
 def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: str, second: str) -> Pair:
-    """Return ``P*p + Q*q`` and ``Q*p + P*q`` from the sums and the differences."""
+    """Return ``P*p + Q*q`` and ``Q*p + P*q`` from the sums and the differences.
+
+    Where one of the two is much the smaller, it is the difference of two large numbers. Each was rounded a few times,
+    and so it is made larger by as much.
+    """
     total, difference = total.to(w.gap_dtype), difference.to(w.gap_dtype)
     if second not in w.pairs:
         assert w.layout is not None
         both = torch.cat((total, difference), w.layout.output)
         both = both if _is_matrix(w.pairs[first], w) else _filled(both, w.layout.output)
-        return w.layout.unstack(product(both, w.pairs[first]))
-    even, odd = product(total, w.pairs[first]), product(difference, w.pairs[second])
+        even, odd = w.layout.unstack(product(both, w.pairs[first]))
+    else:
+        even, odd = product(total, w.pairs[first]), product(difference, w.pairs[second])
+    even = even + odd.abs().mul_(_ROUNDINGS * _epsilon(even))  # torch's compiler loses the alpha of torch.add
     return even + odd, even - odd
+
+
+def _epsilon(x: Tensor) -> float:
+    """Return how coarsely products are rounded whose results are like ``x``."""
+    if x.is_cuda and x.dtype == torch.float32 and _takes_tf32():
+        return 2.0**-10
+    return torch.finfo(x.dtype).eps
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _takes_tf32() -> bool:
+    """Say whether GPUs may round float32 to TF32 in products."""
+    settings: Any = torch.backends
+    return "tf32" in (settings.cudnn.conv.fp32_precision, settings.cuda.matmul.fp32_precision)
 
 
 def _is_matrix(w: Tensor, whole: Split) -> bool:

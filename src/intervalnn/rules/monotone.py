@@ -57,7 +57,16 @@ def max_pool(fn: Function, x: Interval, kernel: list[int], *rest: Any) -> Interv
     """Bound the largest entry of each window; where compiled, entry by entry, lest both ends are written out first."""
     if torch.compiler.is_dynamo_compiling() and _apart(kernel, *rest):
         return _ends(lambda end: largest(end, kernel), x)
+    if torch.compiler.is_exporting():  # other runtimes pass over what is not a number
+        lower, upper = (fn(end, kernel, *rest) for end in _known_ends(x))
+        return Interval.around(fn(x.point, kernel, *rest), lower, upper, x.gap_dtype)
     return _ends(fn, x, kernel, *rest)
+
+
+def _known_ends(x: Interval) -> tuple[Tensor, Tensor]:
+    """Return both ends, infinite ones instead of those that are not numbers."""
+    lower, upper = x.lower, x.upper
+    return torch.where(lower.isnan(), -torch.inf, lower), torch.where(upper.isnan(), torch.inf, upper)
 
 
 def _apart(
@@ -202,21 +211,15 @@ def _all_monotone(fn: Function, *args: Any) -> Interval:
 @rule(
     aten.max.dim, aten.min.dim, aten.cummax, aten.cummin, aten.median.dim,
     aten.max_pool2d_with_indices, aten.max_pool3d_with_indices, aten.adaptive_max_pool1d,
-    aten.adaptive_max_pool2d, aten.adaptive_max_pool3d, sign="keeps", hidden={1: INDICES},
+    aten.adaptive_max_pool2d, aten.adaptive_max_pool3d, aten.sort, aten.kthvalue, sign="keeps", hidden={1: INDICES},
 )  # fmt: skip
 def values_and_indices(fn: Callable[..., Any], x: Interval, *args: Any, **kwargs: Any) -> tuple[Interval, None]:
-    """Bound the values, each of which is non-decreasing in every input; the indices are hidden."""
-    point, lower, upper = (fn(part, *args, **kwargs)[0] for part in (x.point, x.lower, x.upper))
+    """Bound the values, each of which is non-decreasing in every input; the indices are hidden.
+
+    An end that is not a number, which torch ranks last, may have any rank.
+    """
+    point, lower, upper = (fn(part, *args, **kwargs)[0] for part in (x.point, *_known_ends(x)))
     return Interval.around(point, lower, upper, x.gap_dtype), None
-
-
-@rule(aten.sort, aten.kthvalue, sign="keeps", hidden={1: INDICES})
-def ordered(fn: Callable[..., Any], x: Interval, *args: Any, **kwargs: Any) -> tuple[Interval, None]:
-    """Bound values by their rank; an end that is not a number, which torch ranks last, may have any."""
-    lower, upper = x.lower, x.upper
-    ends = torch.where(lower.isnan(), -torch.inf, lower), torch.where(upper.isnan(), torch.inf, upper)
-    point, low, high = (fn(part, *args, **kwargs)[0] for part in (x.point, *ends))
-    return Interval.around(point, low, high, x.gap_dtype), None
 
 
 @rule(aten.topk, sign="keeps", hidden={1: INDICES})
@@ -226,7 +229,7 @@ def topk(
     """Bound the largest or smallest values, in order."""
     if not sorted:
         raise NotImplementedError(f"{fn} with sorted=False leaves open which value comes where; pass sorted=True")
-    return ordered(fn, x, k, dim, largest)
+    return values_and_indices(fn, x, k, dim, largest)
 
 
 @rule(aten.log_sigmoid_forward, hidden={1: "is a buffer for the backward pass"})

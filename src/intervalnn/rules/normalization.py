@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import around, point_of, square
-from intervalnn.table import apply, aten, rule
+from intervalnn.rules.arithmetic import add, around, mul, point_of, square, sub
+from intervalnn.table import aten, rule
 
 Value = Interval | Tensor
 
@@ -44,11 +44,16 @@ def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, 
     return others, torch.where(near & (triangle < slope), triangle, slope), slope + squares
 
 
+def _wide(x: Interval) -> Interval:
+    """Return ``x`` in a dtype that holds squares, as torch itself takes one for these layers."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def _standardise(x: Interval, eps: float, dim: int) -> Interval:
     """Bound ``(x - mean) / sqrt(var + eps)`` along ``dim``."""
     n: int = x.size(dim)
-    c = x.point
-    below, above = x.below.to(c.dtype), x.above.to(c.dtype)
+    x = _wide(x)
+    c, below, above = x.point, x.below, x.above
     if n == 1:
         return Interval.of(torch.zeros_like(c))
     k = (n - 1) / n
@@ -70,7 +75,7 @@ def _standardise(x: Interval, eps: float, dim: int) -> Interval:
 
 def _rms_standardise(x: Interval, eps: float, dim: int) -> Interval:
     """Bound ``x / sqrt(mean(x^2) + eps)`` along ``dim``, exactly."""
-    n = x.size(dim)
+    n, x = x.size(dim), _wide(x)
     squares = square(aten.square.default, x)
 
     def value(t: Tensor, others: Tensor) -> Tensor:
@@ -85,9 +90,9 @@ def _rms_standardise(x: Interval, eps: float, dim: int) -> Interval:
 def _affine(point: Tensor, z: Interval, weight: Value | None, bias: Value | None, *like: Any) -> Interval:
     """Scale and shift the gaps around ``point``, the model's own result."""
     if weight is not None:
-        z = apply(aten.mul.Tensor, z, weight)  # by name: dynamo does not see the operators of an interval and a tensor
+        z = mul(aten.mul.Tensor, z, weight)
     if bias is not None:
-        z = apply(aten.add.Tensor, z, bias)
+        z = add(aten.add.Tensor, z, bias)
     return around(point, z.below, z.above, *like)
 
 
@@ -123,11 +128,15 @@ def rms_norm(fn: Any, x: Value, shape: list[int], weight: Value | None = None, e
     return _affine(point, z, weight, None, x, weight)
 
 
+def _along_channels(dims: int) -> list[int]:
+    return [1, -1] + [1] * (dims - 2)
+
+
 def _by_channel(value: Value | None, dims: int) -> Value | None:
     """Give a value per channel the shape that multiplies ``(batch, channel, *signal)``."""
     if value is None:
         return None
-    shape = [1, -1] + [1] * (dims - 2)
+    shape = _along_channels(dims)
     return value.map(lambda part: part.reshape(shape)) if isinstance(value, Interval) else value.reshape(shape)
 
 
@@ -173,8 +182,8 @@ def _fixed_statistics(
 ) -> Interval:
     """Bound an affine map per channel."""
     dims = point.dim()
-    scale, shift = _by_channel(torch.rsqrt(var + eps), dims), _by_channel(mean, dims)
-    z = apply(aten.mul.Tensor, apply(aten.sub.Tensor, Interval.of(x), shift), scale)
+    scale, shift = (part.reshape(_along_channels(dims)) for part in (torch.rsqrt(var + eps), mean))
+    z = mul(aten.mul.Tensor, sub(aten.sub.Tensor, Interval.of(x), shift), scale)
     return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias)
 
 
@@ -214,12 +223,12 @@ def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> In
     correction = kwargs.get("correction", 1) if "correction" in kwargs or not args else int(bool(args[0]))
     correction = 1 if correction is None else correction
     keep = kwargs.get("keepdim", args[1] if len(args) > 1 else False)
-    radius = (x.below + x.above).to(x.dtype) / 2
-    mid = x.point + (x.above - x.below).to(x.dtype) / 2
+    wide = _wide(x)
+    radius, mid = wide.width / 2, wide.point + (wide.above - wide.below) / 2
     off = mid - mid.mean(axes, keepdim=True)
     scale = 1.0 / max(n - correction, 0) if n > correction else float("nan")
     middle = (off**2).sum(axes, keepdim=True)
-    at_point = ((x.point - x.point.mean(axes, keepdim=True)) ** 2).sum(axes, keepdim=True)
+    at_point = ((wide.point - wide.point.mean(axes, keepdim=True)) ** 2).sum(axes, keepdim=True)
     slope = 2 * (off.abs() * radius).sum(axes, keepdim=True)
     rise = slope + (radius**2).sum(axes, keepdim=True)
     bounds = Interval.around(at_point, (middle - slope).clamp(min=0.0), middle + rise)
