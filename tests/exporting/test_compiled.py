@@ -97,6 +97,18 @@ def test_bounds_contain_the_prediction_exactly_behind_functions_that_round(tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("norm", [nn.LayerNorm(7), nn.BatchNorm1d(7)], ids=lambda norm: type(norm).__name__)
+def test_norms_whose_weights_have_gaps_are_compiled(tmp_path: Path, norm: nn.Module) -> None:
+    torch.manual_seed(0)
+    net = widened(nn.Sequential(nn.Linear(3, 7), norm), signal(2, 3))
+
+    export(net, signal(2, 3), tmp_path / "net.aoti.pt2")
+
+    x = signal(5, 3, seed=5)
+    assert_agrees(load(tmp_path / "net.aoti.pt2")(x), net.predict(x))
+
+
+@pytest.mark.slow
 def test_the_unet_of_the_paper_takes_any_batch_of_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     net = widened(inn.models.UNet(4), signal(1, 1, 32, 48), relative=1e-6)

@@ -169,6 +169,53 @@ def test_a_batch_that_cannot_vary_is_that_of_the_example(tmp_path: Path) -> None
     assert torch.equal(run(tmp_path / "net.pt2", signal(1, 3))["upper"], net.predict(signal(1, 3)).upper)
 
 
+class Timed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix, self.time = nn.Linear(3, 4), nn.Linear(1, 4)
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        return self.mix(x) + self.time(t)
+
+
+def test_one_row_for_the_whole_batch_stays_one_row(tmp_path: Path) -> None:
+    x, t = signal(2, 3), signal(1, 1)
+    net = widened(Timed(), (x, t))
+
+    card = export(net, (x, t), tmp_path / "net.pt2")
+
+    assert [each["shape"] for each in card["inputs"]] == [["batch", 3], [1, 1]]
+    more = signal(5, 3, seed=7)
+    assert torch.equal(run(tmp_path / "net.pt2", more, t)["upper"], net.predict(more, t).upper)
+
+
+class Alike(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(3, 4)
+
+    def forward(self, x: list[Tensor], x_0: Tensor, a_b_lower: Tensor) -> dict[str, Any]:
+        h = self.mix(x[0] + x_0 + a_b_lower)
+        return {"a": {"b": h}, "a_b": 3 * h}
+
+
+@pytest.mark.parametrize("ending", ["pt2", "onnx"])
+def test_names_that_are_alike_are_told_apart(tmp_path: Path, ending: str) -> None:
+    if ending == "onnx":
+        pytest.importorskip("onnxruntime")
+    given = ([signal(2, 3)], signal(2, 3, seed=3), signal(2, 3, seed=4))
+    net = widened(Alike(), given)
+
+    card = export(net, given, tmp_path / f"net.{ending}", outputs=["lower", "upper"])
+
+    assert [each["name"] for each in card["inputs"]] == ["x_0", "x_0_2", "input_a_b_lower"]
+    assert [each["name"] for each in card["outputs"]] == ["a_b_lower", "a_b_upper", "a_b_2_lower", "a_b_2_upper"]
+    if ending == "pt2":
+        found, want = run(tmp_path / "net.pt2", *given[0], *given[1:]), net.predict(*given)
+        assert torch.equal(found["a_b_upper"], want["a"]["b"].upper)
+        assert torch.equal(found["a_b_2_upper"], want["a_b"].upper)
+
+
 class Wave(nn.Module):
     def __init__(self) -> None:
         super().__init__()

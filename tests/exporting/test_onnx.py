@@ -151,6 +151,53 @@ def test_an_operation_that_onnx_lacks_is_named_with_its_line(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+class Poles(nn.Module):
+    def __init__(self, pool: Any) -> None:
+        super().__init__()
+        self.first, self.mix, self.pool = nn.Linear(1, 4), nn.Linear(4, 4), pool
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pool(self.mix(1 / self.first(x))[:, None])
+
+
+@pytest.mark.parametrize("pool", [nn.MaxPool1d(2), nn.AdaptiveMaxPool1d(2)], ids=["side by side", "adaptive"])
+def test_bounds_that_are_endless_stay_so_behind_a_pool(tmp_path: Path, pool: nn.Module) -> None:
+    torch.manual_seed(0)
+    net = inn.IntervalNetwork(Poles(pool).eval(), ["first.bias"])
+    with torch.no_grad():
+        net.model.first.weight.fill_(1.0)
+        net.model.first.bias.copy_(torch.tensor([0.0, 0.1, -0.2, 0.3]))
+    net.set_gaps("first.bias", 0.05, 0.05)
+
+    export(net, torch.tensor([[3.0], [4.0]]), tmp_path / "net.onnx")
+
+    x = torch.tensor([[-0.34]])  # where one of the four may be divided by zero
+    found, want = run(tmp_path / "net.onnx", x), net.predict(x)
+    assert want.upper.isinf().all() and want.lower.isinf().all()
+    assert (found["upper"] > 1e38).all() and (found["lower"] < -1e38).all()
+
+
+def test_half_precision_is_compared_by_its_own_rounding(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = widened(nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).half(), signal(2, 8).half())
+
+    card = export(net, signal(2, 8).half(), tmp_path / "net.onnx")
+
+    assert card["verification"]["of_width"] == 4 * 2**-10
+    assert card["outputs"][0]["dtype"] == "float16"
+
+
+def test_what_the_runtime_cannot_load_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    net = widened(nn.Linear(3, 2).bfloat16(), signal(2, 3).bfloat16())
+
+    with pytest.raises(
+        RuntimeError, match=r"onnxruntime cannot load what was written \(.*; set verify=False|onnxruntime"
+    ):
+        export(net, signal(2, 3).bfloat16(), tmp_path / "net.onnx", dynamic=False)
+
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, net: Any) -> None:
     monkeypatch.setattr("intervalnn.exporting.runtime.find_spec", lambda name: None if name == "onnxscript" else name)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from intervalnn.cli.command import command, refuse_existing
 from intervalnn.cli.screen import Screen
 from intervalnn.config import Config
+
+if TYPE_CHECKING:
+    from torch import device as Device
+    from torch import nn
 
 __all__ = ["export"]
 
@@ -20,21 +25,41 @@ __all__ = ["export"]
     "    --data data/test --out net.onnx",
 )
 def export(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
-    """Write a network for ONNX Runtime or torch, compiled or not, and a card."""
-    from intervalnn.cli.loaders import loader_of
+    """Write a network for ONNX Runtime or torch, compiled or not, and a card.
+
+    DATA is as for inn fit, but the targets may be missing: a folder with x.npy, or that file, will do.
+    """
     from intervalnn.cli.models import device_of, load_network
     from intervalnn.exporting import export as write
-    from intervalnn.pairs import arguments, split
 
     chosen = config.export
     assert chosen.net is not None and chosen.data is not None and chosen.out is not None
     refuse_existing(chosen.out, overwrite, reads=(chosen.net, config.model.weights, chosen.data))
     device = device_of(config.device)
     net = load_network(chosen.net, config.model, device)
-    data = loader_of(chosen.data, chosen.data_options, net.model, batch_size=config.batch_size, device=device)
-    x, _ = split(next(iter(data)))
-    card = write(
-        net, arguments(x, device), chosen.out, dynamic=chosen.dynamic, verify=chosen.verify, overwrite=overwrite
-    )
+    example = _example(config, net.model, device)
+    outputs = [name.strip() for text in chosen.outputs for name in text.split(",")]
+    how: dict[str, Any] = {"dynamic": chosen.dynamic, "verify": chosen.verify, "overwrite": overwrite}
+    card = write(net, example, chosen.out, outputs=outputs, **how)
     screen.say(f"Wrote {chosen.out}, and its card {chosen.out.name}.json beside it.")
     return {"out": chosen.out, "card": card}
+
+
+def _example(config: Config, model: nn.Module, device: Device) -> tuple[Any, ...]:
+    """Return what the model takes, from data with targets or without."""
+    from intervalnn.cli.inputs import inputs_in, is_arrays
+    from intervalnn.cli.loaders import dtype_of, loader_of, tried
+    from intervalnn.cli.references import is_reference
+    from intervalnn.pairs import arguments, split
+
+    source, size = config.export.data, config.batch_size
+    assert source is not None
+    if is_reference(source) or not is_arrays(Path(source)):
+        data = loader_of(source, config.export.data_options, model, batch_size=size, device=device)
+        return arguments(split(next(iter(data)))[0], device)
+    x, _ = inputs_in(Path(source), dtype_of(model))[0].read(size)
+    if not len(x):
+        raise ValueError(f"{source} holds no samples")
+    example = arguments(x, device)
+    tried(model, example, source)
+    return example

@@ -22,11 +22,12 @@ class Input:
 
     Attributes:
         name: What to call it.
-        read: Returns the measurements, ``(samples, ...)``, and the targets where there are some.
+        read: Returns the measurements, ``(samples, ...)``, and the targets where there are some; given a number, the
+            first so many.
     """
 
     name: str
-    read: Callable[[], tuple[Tensor, Tensor | None]]
+    read: Callable[..., tuple[Tensor, Tensor | None]]
 
 
 def is_arrays(path: Path) -> bool:
@@ -71,9 +72,9 @@ def _of_file(path: Path, dtype: torch.dtype) -> Input:
 
 
 def _of_pair(name: str, x: Path, y: Path | None, dtype: torch.dtype) -> Input:
-    def read() -> tuple[Tensor, Tensor | None]:
-        target = None if y is None else as_tensor(load_array(y), dtype, str(y))
-        return as_tensor(load_array(x), dtype, str(x)), target
+    def read(first: int | None = None) -> tuple[Tensor, Tensor | None]:
+        target = None if y is None else as_tensor(load_array(y)[:first], dtype, str(y))
+        return as_tensor(load_array(x)[:first], dtype, str(x)), target
 
     return Input(name, read)
 
@@ -82,7 +83,7 @@ def _of_sample(path: Path, targets: Path | None, dtype: torch.dtype) -> Input:
     y = None if targets is None else targets / path.name
     pair = _of_pair(path.stem, path, y if y is not None and y.is_file() else None, dtype)
 
-    def read() -> tuple[Tensor, Tensor | None]:
+    def read(first: int | None = None) -> tuple[Tensor, Tensor | None]:
         x, target = pair.read()
         return x[None], None if target is None else target[None]
 
@@ -90,13 +91,13 @@ def _of_sample(path: Path, targets: Path | None, dtype: torch.dtype) -> Input:
 
 
 def _of_archive(path: Path, dtype: torch.dtype) -> Input:
-    def read() -> tuple[Tensor, Tensor | None]:
+    def read(first: int | None = None) -> tuple[Tensor, Tensor | None]:
         arrays = load_arrays(path)
         x = next((name for name in INPUT if name in arrays), next(iter(arrays)) if len(arrays) == 1 else None)
         if x is None:
             raise ValueError(f"{path} must have an array x or input, or just one; it has {', '.join(arrays)}")
         y = next((name for name in TARGET if name in arrays), None)
-        target = None if y is None else as_tensor(arrays[y], dtype, f"{y} of {path}")
-        return as_tensor(arrays[x], dtype, f"{x} of {path}"), target
+        target = None if y is None else as_tensor(arrays[y][:first], dtype, f"{y} of {path}")
+        return as_tensor(arrays[x][:first], dtype, f"{x} of {path}"), target
 
     return Input(path.stem, read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,13 +18,37 @@ from intervalnn.network import IntervalNetwork
 from intervalnn.pairs import without
 from intervalnn.prediction import Prediction
 
-__all__ = ["ROUNDING", "agreement", "deviations"]
+__all__ = ["Allowed", "agreement", "deviations"]
 
-ROUNDING = 1e-5  # of the largest entry of the prediction: runtimes add up in another order
+_EPSILONS = 4  # by which runtimes may differ that add up in another order, or round less often
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """How far a file and a network may differ.
+
+    Attributes:
+        of_width: As a share of the width, of bounds.
+        of_largest_entry: Beside that, as a share of the largest entry of the prediction.
+    """
+
+    of_width: float
+    of_largest_entry: float = 1e-5
+
+    @staticmethod
+    def for_dtypes(tolerance: float, point: torch.dtype, gap: torch.dtype) -> Allowed:
+        """Return what a user allows, or a few roundings of these data types where that is more."""
+        of_gap, of_point = (_EPSILONS * torch.finfo(dtype).eps for dtype in (gap, point))
+        return Allowed(max(tolerance, of_gap), max(1e-5, of_point))
+
+    def of(self, want: Prediction) -> Tensor:
+        """Return by how much each component may differ."""
+        point, width = (torch.where(part.isfinite(), part, 0.0) for part in (want.point, want.width))
+        return self.of_width * width + self.of_largest_entry * _most(point.abs())
 
 
 def agreement(
-    run: Run, net: IntervalNetwork, example: Example, outputs: Sequence[str], tolerance: float
+    run: Run, net: IntervalNetwork, example: Example, outputs: Sequence[str], allowed: Allowed
 ) -> dict[str, Any]:
     """Compare a file with the network on one call, and return how far they differ.
 
@@ -32,7 +57,7 @@ def agreement(
         net: The network.
         example: The call.
         outputs: What the file returns of each prediction.
-        tolerance: How far bounds may differ, as a share of their width, beside :data:`ROUNDING`.
+        allowed: How far they may differ.
 
     Raises:
         RuntimeError: If they differ by more than that, or if the file returns bounds that do not
@@ -44,38 +69,39 @@ def agreement(
         found = {name: tensor.cpu() for name, tensor in run(example.tensors).items()}
     except Exception as error:
         raise RuntimeError(f"what was written does not run for inputs {shapes}: {error}") from error
-    undecided = _undecided(net, example, tolerance)
+    undecided = _undecided(net, example, allowed)
     largest: dict[str, float] = {}
     used = 0.0
     for place, want in named_leaves(net.predict(*args, **kwargs)).items():
         if isinstance(want, Prediction):
             got = {key: found[f"{place}{key}"] for key in outputs}
             _check_order(got, shapes)
-            for key, deviation, share in deviations(got, want.cpu(), tolerance, undecided.get(place)):
+            for key, deviation, share in deviations(got, want.cpu(), allowed, undecided.get(place)):
                 largest[f"{place}{key}"], used = _rounded(deviation), max(used, share)
         elif not torch.equal(found[f"{place}value"], want.cpu()):
             raise RuntimeError(f"what was written returns other integers than the network, for inputs {shapes}")
     if used > 1:
         raise RuntimeError(
-            f"what was written differs from the network by {used:.3g} times what may be ({tolerance:g} of the width "
-            f"and {ROUNDING:g} of the largest entry), for inputs {shapes}; largest deviations: {largest}. "
-            "Norms and softmax may amplify rounding that far: if it is small enough for you, set a larger tolerance"
+            f"what was written differs from the network by {used:.3g} times what may be ({allowed.of_width:g} of the "
+            f"width and {allowed.of_largest_entry:g} of the largest entry), for inputs {shapes}; largest deviations: "
+            f"{largest}. Norms and softmax may amplify rounding that far: if it is small enough for you, set a larger "
+            "tolerance"
         )
     return {"inputs": shapes, "largest_deviation": largest, "share_of_tolerance": _rounded(used)}
 
 
 def deviations(
-    got: Mapping[str, Tensor], want: Prediction, tolerance: float, undecided: Tensor | None = None
+    got: Mapping[str, Tensor], want: Prediction, allowed: Allowed, undecided: Tensor | None = None
 ) -> Iterator[tuple[str, float, float]]:
     """Yield for each output its name, the largest deviation, and the largest as a share of what is allowed.
 
     Args:
         got: What the file returned.
         want: What the network predicts.
-        tolerance: As in :func:`agreement`.
+        allowed: How far they may differ.
         undecided: Components that are not compared.
     """
-    allowed = _allowed(want, tolerance)
+    most = allowed.of(want)
     for key, value in got.items():
         expected = want[key]
         if value.shape != expected.shape:
@@ -83,19 +109,14 @@ def deviations(
             raise RuntimeError(f"what was written returns {key} of shape {shapes}")
         same = (value == expected) | (value.isnan() & expected.isnan())
         if key == "direction":  # the sign of a difference that may be all rounding
-            same |= (want.above - want.below).abs() <= 2 * allowed
+            same |= (want.above - want.below).abs() <= 2 * most
         if undecided is not None:
             same |= undecided
         deviation = torch.where(same, 0.0, (value - expected).abs())
-        yield key, _most(deviation), _most(torch.where(same, 0.0, deviation / allowed))
+        yield key, _most(deviation), _most(torch.where(same, 0.0, deviation / most))
 
 
-def _allowed(want: Prediction, tolerance: float) -> Tensor:
-    point, width = (torch.where(part.isfinite(), part, 0.0) for part in (want.point, want.width))
-    return tolerance * width + ROUNDING * _most(point.abs())
-
-
-def _undecided(net: IntervalNetwork, example: Example, tolerance: float) -> dict[str, Tensor]:
+def _undecided(net: IntervalNetwork, example: Example, allowed: Allowed) -> dict[str, Tensor]:
     """Return where rounding may decide by which group of widths a component was calibrated."""
     if not isinstance(net.calibration, Calibration) or net.calibration.groups.kind != "width":
         return {}
@@ -105,7 +126,7 @@ def _undecided(net: IntervalNetwork, example: Example, tolerance: float) -> dict
         leaves = named_leaves(net.predict(*args, **kwargs))
     plain = {place: leaf.cpu() for place, leaf in leaves.items() if isinstance(leaf, Prediction)}
     return {
-        place: torch.stack([(p.width - edge).abs() <= _allowed(p, tolerance) for edge in edges]).any(0)
+        place: torch.stack([(p.width - edge).abs() <= allowed.of(p) for edge in edges]).any(0)
         for place, p in plain.items()
     }
 

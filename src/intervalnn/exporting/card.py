@@ -20,7 +20,7 @@ _MEANING = {
     "below": "how far the bounds reach below the point",
     "above": "how far the bounds reach above the point",
     "score": "uncertainty of each component: the width of the bounds",
-    "direction": "+1 where the truth lies rather above the point, -1 rather below, 0 where neither",
+    "direction": "+1 where the gap above is the larger, and large errors would lie above; -1 below; 0 where neither",
     "value": "integers that the underlying model returns",
 }
 

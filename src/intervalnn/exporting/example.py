@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from intervalnn.capture import Call, refuse_training
-from intervalnn.exporting.names import joined_name
+from intervalnn.exporting.names import apart, joined_name
 from intervalnn.interval import Interval
 
 __all__ = ["Example"]
@@ -54,6 +54,11 @@ class Example:
                 f"{type(error).__name__}: {error}"
             ) from error
         return Example(call, _names(model, call))
+
+    def apart_from(self, outputs: Collection[str]) -> Example:
+        """Return the same call with other names for tensors that share theirs with an output."""
+        names = (f"input_{name}" if name in outputs else name for name in self.names)
+        return Example(self.call, apart(names, taken=outputs))
 
     @property
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -118,7 +123,7 @@ def _names(model: nn.Module, call: Call) -> list[str]:
     args, kwargs = call.rebuild(places)
     bound = inspect.signature(model.forward).bind(*args, **kwargs).arguments
     found = {id(leaf): joined_name(*path) for path, leaf in pytree.tree_flatten_with_path(dict(bound))[0]}
-    return [found[id(place)] for place in places]
+    return apart(found[id(place)] for place in places)
 
 
 def _resized(tensor: Tensor, shape: Sequence[int]) -> Tensor:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from intervalnn.calibration import Calibration
-from intervalnn.exporting.agreement import ROUNDING, agreement
+from intervalnn.exporting.agreement import Allowed, agreement
 from intervalnn.exporting.card import card
 from intervalnn.exporting.example import Example
 from intervalnn.exporting.names import flat
@@ -63,7 +66,8 @@ def export(
             ``"above"``, ``"score"`` and ``"direction"``.
         dynamic: Let sizes vary. Without it all are those of the example, and exporting is quicker.
         verify: Run the file, on the example and at other sizes, and compare it with the network.
-        tolerance: How far the bounds may then differ, as a share of their width, beside rounding of the point.
+        tolerance: How far the bounds may then differ, as a share of their width, beside rounding of the point; in
+            float16 and bfloat16 at least a few of their roundings.
         overwrite: Replace a file that is already there.
         name: What the card calls it; by default the class of the model.
         licence: What the card says of the licence, if anything.
@@ -94,7 +98,9 @@ def export(
     _check(net, outputs)
     given = Example.of(net.model, example)
     args, kwargs = given.arguments
-    _refuse_complex(net.predict(*args, **kwargs))
+    predicted = net.predict(*args, **kwargs)
+    _refuse_complex(predicted)
+    given = given.apart_from({*outputs, *flat(predicted, outputs)})
     settings = settings_of(net)
     traced = given.several(net.model) if dynamic else given
     options = {"dynamic": dynamic, "conditions": not runtime.compiled}
@@ -152,11 +158,20 @@ def _verification(
     net: IntervalNetwork, runtime: Runtime, file: Path, calls: list[Example], outputs: Sequence[str], tolerance: float
 ) -> dict[str, Any]:
     """Run a file on some calls, each size once, and return how far it differs from the network."""
-    run = runtime.open(file)
+    try:
+        run = runtime.open(file)
+    except Exception as error:
+        raise RuntimeError(
+            f"{' and '.join(runtime.runners)} cannot load what was written ({str(error).splitlines()[0]}); it may not "
+            "know the network's data types: set verify=False to write it for another runtime, or export to a .pt2 file"
+        ) from error
     once = {tuple(call.shapes): call for call in calls}.values()
-    found = [agreement(run, net, call, outputs, tolerance) for call in once]
+    dtypes = {leaf.dtype for leaf in net.model.parameters() if leaf.is_floating_point()}
+    point = max(dtypes, key=lambda dtype: torch.finfo(dtype).eps, default=torch.float32)
+    allowed = Allowed.for_dtypes(tolerance, point, net.form.gap_dtype or point)
+    found = [agreement(run, net, call, outputs, allowed) for call in once]
     runners = {name: version(name) for name in runtime.runners}
-    return {"runtime": runners, "of_width": tolerance, "of_largest_entry": ROUNDING, "calls": found}
+    return {"runtime": runners} | asdict(allowed) | {"calls": found}
 
 
 def _settle(part: Path, folder: Path) -> None:

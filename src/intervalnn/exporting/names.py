@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import torch.utils._pytree as pytree
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from intervalnn.prediction import Prediction
 
-__all__ = ["flat", "joined_name", "named_leaves"]
+__all__ = ["apart", "flat", "joined_name", "named_leaves"]
 
 
 def joined_name(*path: Any) -> str:
@@ -27,6 +28,20 @@ def joined_name(*path: Any) -> str:
     return f"output_{name}" if name[:1].isdigit() else name
 
 
+def apart(names: Iterable[str], taken: Collection[str] = ()) -> list[str]:
+    """Return names that differ from each other and from those that are taken, by numbers behind them where need be.
+
+    Example:
+        >>> apart(["a", "b", "a"], taken=["b"])
+        ['a', 'b_2', 'a_2']
+    """
+    found: list[str] = []
+    for name in names:
+        candidates = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+        found.append(next(each for each in candidates if each not in taken and each not in found))
+    return found
+
+
 def named_leaves(predictions: Any) -> dict[str, Prediction | Tensor]:
     """Return the predictions and tensors of a structure by where they are in it, as the beginning of a name.
 
@@ -34,7 +49,10 @@ def named_leaves(predictions: Any) -> dict[str, Prediction | Tensor]:
     """
     found = pytree.tree_flatten_with_path(predictions)[0]
     leaves = {path: leaf for path, leaf in found if isinstance(leaf, Prediction | Tensor)}
-    return {joined_name(*path) + "_" if len(leaves) > 1 else "": leaf for path, leaf in leaves.items()}
+    if len(leaves) == 1:
+        return dict.fromkeys([""], *leaves.values())
+    names = apart(joined_name(*path) for path in leaves)
+    return {f"{name}_": leaf for name, leaf in zip(names, leaves.values(), strict=True)}
 
 
 def flat(predictions: Any, outputs: Sequence[str]) -> dict[str, Tensor]:

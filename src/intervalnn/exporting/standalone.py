@@ -43,9 +43,11 @@ class Standalone:
     outputs: dict[str, Value]
 
     def takes(self, example: Example) -> bool:
-        """Say whether the fixed sizes are those of an example."""
+        """Say whether the fixed sizes are those of an example, and those equal that must be."""
         pairs = zip((value.shape for value in self.inputs.values()), example.shapes, strict=True)
-        return all(isinstance(want, str) or want == n for pair in pairs for want, n in zip(*pair, strict=True))
+        named: dict[str, int] = {}
+        sizes = (size for pair in pairs for size in zip(*pair, strict=True))
+        return all((named.setdefault(want, n) if isinstance(want, str) else want) == n for want, n in sizes)
 
 
 def standalone(
@@ -87,8 +89,7 @@ def _varying(program: Program) -> list[dict[int, Any]]:
 
 
 def _standalone(net: IntervalNetwork, program: Program, example: Example, outputs: Sequence[str]) -> Standalone:
-    names = [f"input_{name}" if name in outputs else name for name in example.names]
-    module = _named(_Forward(net, program, outputs), names)
+    module = _named(_Forward(net, program, outputs), example.names)
     with torch.no_grad(), quiet():
         exported = torch.export.export(
             module, tuple(example.tensors), dynamic_shapes=tuple(_varying(program)), strict=False
@@ -99,7 +100,7 @@ def _standalone(net: IntervalNetwork, program: Program, example: Example, output
         for of in (exported.graph_signature.user_inputs, exported.graph_signature.user_outputs)
     )
     by_name = pytree.tree_unflatten(returned, exported.call_spec.out_spec)
-    return Standalone(exported, program, *described(dict(zip(names, taken, strict=True)), by_name))
+    return Standalone(exported, program, *described(dict(zip(example.names, taken, strict=True)), by_name))
 
 
 class _Forward(nn.Module):
