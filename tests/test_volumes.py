@@ -74,6 +74,30 @@ def test_slices_are_predicted_as_the_network_does(batch_size: int) -> None:
     assert torch.equal(found.direction, expected.direction[:, 0])
 
 
+def test_a_model_of_three_dimensions_wants_patches_of_three() -> None:
+    torch.manual_seed(0)
+    net = inn.IntervalNetwork(nn.Conv3d(1, 1, 3, padding=1).eval())
+    net.set_gaps("bias", below=0.01, above=0.02)
+    scan = volume((5, 12, 10))
+
+    with pytest.raises(ValueError, match="does not take this input") as refused:
+        predict_volume(net, scan, progress=False)
+    found = predict_volume(net, scan, patch=(8, 16, 16), progress=False)
+
+    assert "predicted slice by slice" in refused.value.__notes__[0] and "--patch D,H,W" in refused.value.__notes__[0]
+    x = torch.from_numpy((scan.images + 1000) / 2000)[None, None]
+    torch.testing.assert_close(found.upper, net.predict(x).upper[0, 0] * 2000 - 1000, rtol=1e-4, atol=1e-2)
+
+
+def test_methods_that_fail_in_three_dimensions_get_no_advice_on_them() -> None:
+    net = inn.IntervalNetwork(nn.Conv2d(1, 1, 3, padding=1).eval())
+
+    with pytest.raises(ValueError, match="does not take this input") as refused:
+        predict_volume(net, volume(), patch=(3, 6, 6), overlap=0.0, progress=False)
+
+    assert not hasattr(refused.value, "__notes__")
+
+
 @pytest.mark.parametrize("patch", [None, (12, 10), (6, 4), (7, 7), (20, 6), (3, 6, 4), (2, 5, 5), (8, 4, 16)], ids=str)
 @pytest.mark.parametrize("overlap", [0.0, 0.5, 0.8])
 def test_bounds_that_contain_the_truth_in_each_patch_contain_it_blended(patch: Any, overlap: float) -> None:

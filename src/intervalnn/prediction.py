@@ -97,7 +97,10 @@ class Prediction(Mapping[str, Tensor]):
 
     @property
     def direction(self) -> Tensor:
-        """``+1`` where the truth lies rather above the point, ``-1`` rather below, 0 where neither."""
+        """``+1`` where the gap above is the larger, ``-1`` where that below is, 0 where neither.
+
+        Large errors would lie on that side; the truth need not be more likely there.
+        """
         return torch.sign(self.above - self.below)
 
     def to(self, *args: Any, **kwargs: Any) -> Prediction:

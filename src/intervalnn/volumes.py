@@ -55,7 +55,8 @@ def predict_volume(
         method: Anything with ``predict(x)`` that maps an image to one of its size.
         volume: What :func:`intervalnn.data.read` yields.
         batch_size: How many slices or patches to take at a time.
-        patch: Size of the patches, ``(rows, columns)`` or ``(slices, rows, columns)``; whole slices by default.
+        patch: Size of the patches, ``(rows, columns)`` or, which a model of three dimensions wants, ``(slices, rows,
+            columns)``; whole slices by default.
         overlap: Share of a patch that the next one covers again, to blend them.
         window: Hounsfield units at 0 and 1 of the method's scale.
         progress: Whether to show a progress bar.
@@ -140,8 +141,16 @@ def _weight(size: tuple[int, ...]) -> Tensor:
 
 def _predicted(method: Method, x: Tensor) -> dict[str, Tensor]:
     device = getattr(method, "device", None)
-    with torch.no_grad():
-        prediction = method.predict(x if device is None else x.to(device))
+    try:
+        with torch.no_grad():
+            prediction = method.predict(x if device is None else x.to(device))
+    except Exception as error:
+        if x.dim() == 4:
+            error.add_note(
+                "Volumes are predicted slice by slice, as (batch, 1, rows, columns); a model of three dimensions wants "
+                "patches: patch=(D, H, W), on the command line --patch D,H,W."
+            )
+        raise
     return _parts(prediction, x)
 
 
@@ -168,12 +177,14 @@ def write_volume(
     *,
     form: Literal["nifti", "dicom"] = "nifti",
     overwrite: bool = False,
+    promise: str = "",
 ) -> dict[str, Path]:
     """Write lower, point, upper, score and direction so that they lie on the volume, and return where they are.
 
-    As NIfTI, ``lower.nii.gz`` and so on, in float32, on the grid of the volume's file. As DICOM, a folder
-    and a new series for each, in whole numbers: of bounds that are rounded outwards, so that they still
-    contain what they did. DICOM files name the patient as the files of the volume do.
+    As NIfTI, ``lower.nii.gz`` and so on, in float32, on the grid of the volume's file; the description in the
+    header says the unit (``intervalnn lower, HU``). As DICOM, a folder and a new series for each, in whole
+    numbers: of bounds that are rounded outwards, so that they still contain what they did. DICOM files name the
+    patient as the files of the volume do.
 
     Args:
         folder: Appears once all is written.
@@ -181,6 +192,7 @@ def write_volume(
         volume: What it was predicted from.
         form: ``"nifti"`` or ``"dicom"``.
         overwrite: Whether to replace a folder that this function wrote before.
+        promise: What holds on new data, in words, such as ``net.calibration.promise``; it is written along.
     """
     if form not in ("nifti", "dicom"):
         raise ValueError(f"form must be 'nifti' or 'dicom', got {form!r}")
@@ -192,10 +204,13 @@ def write_volume(
         temporary = place / folder.name
         temporary.mkdir()
         if form == "nifti":
+            comment = f"intervalnn promise: {promise}" if promise else ""
             for name, array in arrays.items():
-                nifti.write(temporary / names[name], array, volume)
+                unit = ", HU" if volume.unit == "hu" and name != "direction" else ""
+                description = f"intervalnn {name}{unit}"
+                nifti.write(temporary / names[name], array, volume, description=description, comment=comment)
         else:
-            write_series(temporary, _stored(arrays, volume), volume)
+            write_series(temporary, _stored(arrays, volume), volume, promise=promise)
         replace_folder(folder, temporary)
     return {name: folder / file for name, file in names.items()}
 

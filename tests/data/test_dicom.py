@@ -358,7 +358,22 @@ def test_a_missing_decoder_is_named_before_anything_is_read(tmp_path: Path, monk
 
     (skipped,) = volumes.report.skipped
     assert "JPEG 2000" in skipped.reason and 'pip install "intervalnn[dicom]"' in skipped.reason
-    assert list(volumes) == []
+    with pytest.raises(ValueError, match=r"there is no volume that could be read: 1 files skipped"):
+        list(volumes)
+
+
+def test_a_folder_without_any_ct_is_refused_with_the_reason(tmp_path: Path) -> None:
+    for i in range(3):
+        save(tmp_path / f"{i}.dcm", slice_of(pixels(0), 3.0 * i, Modality="MR"))
+
+    volumes = data.read(tmp_path)
+
+    wanted = (
+        r"no volume that could be read: 3 files skipped, 0 notes\n  0.dcm \(and 2 more\) is no CT, its modality is MR"
+    )
+    with pytest.raises(ValueError, match=wanted):
+        list(volumes)
+    assert "read with values='unit'" in volumes.report.skipped[0].reason
 
 
 def test_nothing_of_a_patient_is_ever_shown(

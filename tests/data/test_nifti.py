@@ -96,3 +96,24 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert reasons["series.nii"] == "must have three dimensions, got (2, 2, 2, 3)"
     with pytest.raises(ValueError, match=r"colour\.nii holds .* not plain numbers"):
         list(data.read(tmp_path, errors="refuse"))
+
+
+@pytest.mark.parametrize("high", [1.0, 1.5], ids=["in the unit interval", "beyond it by a little"])
+def test_values_that_cannot_be_hounsfield_units_are_warned_of(tmp_path: Path, high: float) -> None:
+    stored = np.linspace(0, high, 8, dtype=np.float32).reshape(2, 2, 2)
+    nibabel.save(nibabel.Nifti1Image(stored, np.eye(4)), tmp_path / "a.nii")
+
+    with pytest.warns(UserWarning, match=rf"a.nii holds values from 0 to {high:g}, which cannot be Hounsfield .*unit"):
+        (volume,) = data.read(tmp_path)
+
+    assert volume.unit == "hu"
+    for values in ("unit", "hu"):  # whoever says what they are is believed
+        assert [each.unit for each in data.read(tmp_path, values=values)] == [values]
+
+
+@pytest.mark.parametrize("ends", [(0, 0), (1, 1), (-1000, 1), (0, 2)], ids=str)
+def test_values_that_may_be_hounsfield_units_are_not_warned_of(tmp_path: Path, ends: tuple[int, int]) -> None:
+    stored = np.linspace(*ends, 8, dtype=np.float32).reshape(2, 2, 2)
+    nibabel.save(nibabel.Nifti1Image(stored, np.eye(4)), tmp_path / "a.nii")
+
+    assert len(list(data.read(tmp_path))) == 1  # for a warning is an error here

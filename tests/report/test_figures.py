@@ -12,6 +12,8 @@ pytest.importorskip("matplotlib")
 
 from intervalnn.report import figures
 from intervalnn.report.groups import find
+from intervalnn.report.images import comparison
+from intervalnn.report.signals import story
 from report.made import run, scored
 
 
@@ -67,3 +69,28 @@ def test_differences_that_may_be_chance_are_hollow(tmp_path: Path) -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["near", "far"]
     assert dots[0].get_markerfacecolor() == "white" and dots[1].get_markerfacecolor() != "white"
     assert dots[1].get_xdata()[0] == pytest.approx(100.0)  # percent of the first
+
+
+def leaning(shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """Return an example of which the first half is wider above, and the second below."""
+    wide, narrow = np.full(shape, 0.5), np.full(shape, 0.1)
+    first = np.arange(shape[-1]) < shape[-1] // 2
+    below, above = np.where(first, narrow, wide), np.where(first, wide, narrow)
+    parts = {"x": np.zeros(shape), "y": np.ones(shape), "ours/point": np.zeros(shape), "ours/score": below + above}
+    return parts | {"ours/below": below, "ours/above": above}
+
+
+def test_the_direction_of_images_is_violet_where_bounds_are_wider_above() -> None:
+    drawn = comparison(leaning((1, 1, 16, 16)), ["ours"], 0, title="")
+
+    axes = next(each for each in drawn.axes if each.get_ylabel().startswith("direction"))
+    image = axes.images[0]
+    red, green, blue, _ = image.to_rgba(image.get_array())[0, 0]
+    assert axes.get_ylabel() == "direction\n(violet: wider above)" and blue > red > green
+
+
+def test_marks_of_a_signal_say_on_which_side_its_bounds_are_wider() -> None:
+    drawn = story(leaning((1, 1, 20)), "ours", 0, coverage=0.9)
+
+    marks = {each.get_label(): each.get_offsets()[:, 0].tolist() for each in drawn.axes[-1].collections[1:]}
+    assert marks == {"wider above": list(range(10)), "wider below": list(range(10, 20))}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from intervalnn.view import export_html, load_npz, serving
+from intervalnn.view import export_html, load_npz, save_npz, serving
 from intervalnn.view.levels import Levels
 from view.made import COLUMNS, ROWS, SLICES, prediction, shown, signals, volume
 from view.test_nifti import write
@@ -94,7 +94,7 @@ def test_hovering_shows_the_numbers_of_that_pixel(open_page: Open, scan: str, fi
             tolerance = {"score": 1e-3 * value, "direction": 0.00501}.get(name, 0.06)
             assert got[name] == pytest.approx(value, abs=tolerance), name
         lean = page.locator("#readout [data-part=direction]").inner_text()
-        assert ("too low" in lean) == (want["direction"] > 0)
+        assert lean.startswith("wider above" if want["direction"] > 0 else "wider below")
         outside = not want["lower"] <= want["target"] <= want["upper"]
         assert ("outside" in page.locator("#readout [data-part=target]").inner_text()) == outside
 
@@ -411,6 +411,30 @@ def test_a_signal_page_of_its_own_opens_too(open_page: Open, files: Path, tmp_pa
     page = open_page(export_html(files / "signals.npz", tmp_path / "page.html").as_uri())
 
     assert page.locator("#slice-number").inner_text() == "1 of 5"
+
+
+def test_the_promise_of_the_one_that_is_open_is_shown(open_page: Open, tmp_path: Path) -> None:
+    made, _ = prediction((2, 1, 9, 8))
+    save_npz(tmp_path / "a.npz", made, promise="At most <b>one</b> in ten.")
+    volume(tmp_path / "b.npz")
+    page = open_page(export_html(tmp_path / "a.npz", tmp_path / "page.html").as_uri())
+    assert page.locator("#promise").inner_text() == "Promise At most <b>one</b> in ten."
+
+    with serving(tmp_path) as address:
+        page = open_page(address)
+        assert page.locator("#promise").inner_text() == "Promise At most <b>one</b> in ten."
+        page.locator("#entry").select_option("b")
+        page.wait_for_selector("[data-panel=error]")
+
+        assert not page.locator("#promise").is_visible()  # nobody said
+
+
+def test_the_colours_of_the_direction_are_named_by_the_wider_side(open_page: Open, scan: str) -> None:
+    page = open_page(scan)
+
+    assert page.locator("[data-panel=direction] .end").all_inner_texts() == ["wider above", "wider below"]
+    page.keyboard.press("?")
+    assert "on which side the truth is more likely it does not say" in page.locator("#help-note").inner_text()
 
 
 def test_several_predictions_can_be_chosen_and_a_broken_one_says_so(open_page: Open, tmp_path: Path) -> None:

@@ -55,6 +55,30 @@ def test_without_a_place_in_space_no_sides_are_named(tmp_path: Path) -> None:
     assert load_nifti(tmp_path / "lower.nii.gz").sides == ""
 
 
+def test_the_header_may_say_unit_and_promise(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert (load_nifti(tmp_path / "point.nii.gz").unit, load_nifti(tmp_path / "point.nii.gz").promise) == ("", "")
+    image = nibabel.load(tmp_path / "point.nii.gz")
+    image.header["descrip"] = "intervalnn point, HU"
+    for text in ("a comment of others", "intervalnn promise: At most one in ten."):
+        image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", text.encode()))
+    nibabel.save(image, tmp_path / "point.nii.gz")
+
+    record = load_nifti(tmp_path / "lower.nii.gz")
+
+    assert (record.unit, record.promise) == ("HU", "At most one in ten.")
+    assert load_nifti(tmp_path / "point.nii.gz", unit="mm").unit == "mm"
+
+
+def test_a_description_by_others_is_no_unit(tmp_path: Path) -> None:
+    write(tmp_path)
+    image = nibabel.load(tmp_path / "point.nii.gz")
+    image.header["descrip"] = "FSL5.0, HU"
+    nibabel.save(image, tmp_path / "point.nii.gz")
+
+    assert load_nifti(tmp_path / "point.nii.gz").unit == ""
+
+
 def test_several_sets_in_a_folder_are_told_apart(tmp_path: Path) -> None:
     write(tmp_path, "a_", target=BODY + 0.5, direction=np.ones_like(BODY), score=0 * BODY + 4)
     write(tmp_path, "b_")
@@ -71,10 +95,11 @@ def test_what_the_library_writes_comes_back(tmp_path: Path) -> None:
     geometry = Geometry.regular(-3.0 * np.arange(4), (0.75, 0.5))
     images = np.zeros((4, 6, 5), np.float32)
     volume = Volume(images, "s", "s", kind="array", unit="hu", index=np.arange(4), geometry=geometry)
-    write_volume(tmp_path / "p", made, volume)
+    write_volume(tmp_path / "p", made, volume, promise="At most one in ten.")
 
     record = load_nifti(tmp_path / "p" / "point.nii.gz")
 
+    assert (record.unit, record.promise) == ("HU", "At most one in ten.")
     assert np.array_equal(record.point, made.point.numpy()) and record.score_is_width
     assert record.spacing == pytest.approx((0.75, 0.5)) and record.sides == "APRL"
     want = (made.above - made.below) / made.width

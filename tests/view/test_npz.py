@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from intervalnn.calibration import calibrate
+from intervalnn.methods import ConstantWidth
 from intervalnn.prediction import Prediction
 from intervalnn.view import load_npz, save_npz
 from view.made import prediction
@@ -33,6 +35,29 @@ def test_a_score_of_its_own_and_a_deviation_come_back(tmp_path: Path) -> None:
 
     assert record.score is not None and torch.equal(record.prediction().score, made.score)
     assert made.deviation is not None and torch.equal(record.prediction()["deviation"], made.deviation)
+
+
+def test_a_score_that_is_the_width_up_to_rounding_is_left_out(tmp_path: Path) -> None:
+    made, target = prediction((20, 1, 8, 9))
+    net = ConstantWidth(torch.nn.Identity())
+    scaled = calibrate(net, [(made.point, target)], coverage=0.8)(made)
+    assert not torch.equal(scaled.score, scaled.width)
+
+    path = save_npz(tmp_path / "p.npz", scaled)
+
+    with np.load(path) as file:
+        assert sorted(file) == ["above", "below", "point"]
+    torch.testing.assert_close(load_npz(path).prediction().score, scaled.score)
+
+
+def test_the_promise_comes_back_and_old_files_have_none(tmp_path: Path) -> None:
+    made, _ = prediction((2, 1, 8, 9))
+
+    promised = load_npz(save_npz(tmp_path / "new.npz", made, promise="At most one in ten."))
+    old = load_npz(save_npz(tmp_path / "old.npz", made))
+
+    assert promised.promise == promised.cut(slice(1)).promise == "At most one in ten."
+    assert old.promise == ""
 
 
 def test_half_precision_is_stored_wide(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from intervalnn.view import export_html, load_npz, page
+from intervalnn.view import export_html, load_npz, page, save_npz
 from intervalnn.view.levels import Levels
 from intervalnn.view.page import SCRIPTS, STATIC
-from view.made import signals, volume
+from view.made import prediction, signals, volume
 
 
 def block(text: str, name: str) -> bytes:
@@ -49,6 +49,25 @@ def test_names_cannot_break_out_of_the_page(tmp_path: Path) -> None:
 
     assert "<script>alert" not in text and "<!--" not in text
     assert "&lt;script&gt;alert(1)&lt;!--" in text and "\\u003cscript>alert" in text
+
+
+def test_a_promise_cannot_break_out_of_the_page_either(tmp_path: Path) -> None:
+    path = save_npz(tmp_path / "p.npz", prediction((2, 7))[0], promise="</script><script>alert(1)</script>")
+
+    text = export_html(path, tmp_path / "page.html").read_text()
+
+    assert "<script>alert" not in text and "\\u003cscript>alert" in text
+
+
+def test_no_text_takes_the_wider_side_for_the_more_likely_one() -> None:
+    package = STATIC.parent.parent
+    read = [*STATIC.glob("*.js"), *(path for name in ("view", "report") for path in (package / name).glob("*.py"))]
+    read += [package / "prediction.py", package / "recording.py", package / "exporting" / "card.py"]
+
+    for path in read:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"likely too (low|high)|(truth|target)[^.]{0,20} rather|rather (above|below)", text), path
+    assert len(read) > 30
 
 
 def test_no_script_ends_its_own_element() -> None:

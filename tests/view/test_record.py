@@ -30,6 +30,13 @@ def test_signs_take_their_strength_from_the_gaps_and_other_directions_stay() -> 
     assert Record(POINT, BELOW, ABOVE, direction=graded).at(0)["direction"].tolist() == graded[0].tolist()
 
 
+def test_a_record_prints_shapes_and_no_numbers() -> None:
+    record = Record(POINT, BELOW, ABOVE, input=np.zeros(3), unit="HU", spacing=(2.0, 0.5), promise="A long sentence.")
+
+    shapes = "point=(1, 2, 2), below=(1, 2, 2), above=(1, 2, 2), input=(3,)"
+    assert repr(record) == f"Record({shapes}, unit='HU', spacing=(2.0, 0.5), dims=2)"
+
+
 def test_leading_axes_count_slices() -> None:
     point = np.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5)
 

@@ -45,13 +45,13 @@ class Job:
 # --- arrays ---
 
 
-def array_jobs(net: IntervalNetwork, path: Path, batch_size: int) -> Iterator[Job]:
-    """Yield a job for each file of arrays that a path leads to."""
+def array_jobs(net: IntervalNetwork, path: Path, batch_size: int, promise: str) -> Iterator[Job]:
+    """Yield a job for each file of arrays that a path leads to; the promise is written along."""
     for item in inputs_in(path, dtype_of(net.model)):
-        yield Job(item.name, ".npz", partial(_write_arrays, net, item, batch_size))
+        yield Job(item.name, ".npz", partial(_write_arrays, net, item, batch_size, promise))
 
 
-def _write_arrays(net: IntervalNetwork, item: Input, batch_size: int, path: Path, progress: bool) -> None:
+def _write_arrays(net: IntervalNetwork, item: Input, batch_size: int, promise: str, path: Path, progress: bool) -> None:
     x, target = item.read()
     if not len(x):
         raise ValueError(f"{item.name} holds no samples")
@@ -66,13 +66,13 @@ def _write_arrays(net: IntervalNetwork, item: Input, batch_size: int, path: Path
             f"{broken} predicted numbers of {item.name} are not finite, first in sample {first}: look at its input",
             stacklevel=2,
         )
-    save_npz(path, whole, target=target, input=shown)
+    save_npz(path, whole, target=target, input=shown, promise=promise)
 
 
 # --- volumes ---
 
 
-def volume_jobs(net: IntervalNetwork, chosen: Predict, batch_size: int) -> Iterator[Job]:
+def volume_jobs(net: IntervalNetwork, chosen: Predict, batch_size: int, promise: str) -> Iterator[Job]:
     """Yield a job for each volume that a path leads to; what could not be read is said at the end."""
     assert chosen.input is not None
     options: dict[str, Any] = {} if chosen.values is None else {"values": chosen.values}
@@ -83,9 +83,8 @@ def volume_jobs(net: IntervalNetwork, chosen: Predict, batch_size: int) -> Itera
         name = _name(volume)
         used[name] += 1
         name = name if used[name] == 1 else f"{name}-{used[name]}"
-        yield Job(name, ".npz" if form == "npz" else "", partial(_write_volume, net, volume, form, chosen, batch_size))
-    if not used:
-        raise ValueError(f"{chosen.input} holds no volume that could be read: {volumes.report}")
+        write = partial(_write_volume, net, volume, form, chosen, batch_size, promise)
+        yield Job(name, ".npz" if form == "npz" else "", write)
     if volumes.report.skipped or volumes.report.notes:
         warnings.warn(str(volumes.report), stacklevel=2)
 
@@ -99,7 +98,14 @@ def _name(volume: Volume) -> str:
 
 
 def _write_volume(
-    net: IntervalNetwork, volume: Volume, form: Any, chosen: Predict, batch_size: int, path: Path, progress: bool
+    net: IntervalNetwork,
+    volume: Volume,
+    form: Any,
+    chosen: Predict,
+    batch_size: int,
+    promise: str,
+    path: Path,
+    progress: bool,
 ) -> None:
     low, high = chosen.window
     prediction = predict_volume(
@@ -112,8 +118,10 @@ def _write_volume(
         progress=progress,
     )
     if form != "npz":
-        write_volume(path, prediction, volume, form=form, overwrite=True)  # whoever calls knows that it may
+        # Whoever calls knows that it may overwrite.
+        write_volume(path, prediction, volume, form=form, overwrite=True, promise=promise)
         return
     spacing = volume.spacing if volume.spacing is not None and np.isfinite(volume.spacing).all() else None
     images = torch.from_numpy(volume.images)
-    save_npz(path, prediction, input=images, unit="HU" if volume.unit == "hu" else "", spacing=spacing, dims=2)
+    unit = "HU" if volume.unit == "hu" else ""
+    save_npz(path, prediction, input=images, unit=unit, spacing=spacing, dims=2, promise=promise)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["predict"]
 
+UNCALIBRATED = "None: the network was not calibrated."  # what a file says in the place of a promise
+BLENDED = "This need not hold where patches are blended (--overlap)."
+FILES = (".npz", ".npy", ".nii", ".nii.gz", ".dcm")  # endings that no folder should have
+
 
 @command(
     "model",
@@ -32,10 +36,16 @@ __all__ = ["predict"]
 def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     """Predict with bounds, uncertainty score and direction.
 
-    A file of arrays gives an npz file (point, the gaps below and above it, score; intervalnn.view.load_npz reads
-    it), a volume a folder of NIfTI files or DICOM series that name the patient as their source does, and a folder of
-    several a folder with one of these for each. Direction is 1 where the gap above is the larger, -1 where that below
-    is. Stopped by Ctrl-C, the same command goes on where it was.
+    A file of arrays gives an npz file, a volume a folder of NIfTI files or DICOM series that name the patient as
+    their source does, and a folder of several a folder with one of these for each. Stopped by Ctrl-C, the same command
+    goes on where it was.
+
+    An npz file has point, below and above (the gaps on either side), and promise, which says what holds on new data. It
+    has input, unless that is complex; target, where there is one; score, where it is not the width, below + above; and
+    for volumes dims, spacing where that is known, and unit where it is HU. intervalnn.view.load_npz reads it.
+
+    The folder of a volume has lower, point, upper, score and direction, which is 1 where the gap above is the larger,
+    -1 where that below is.
     """
     from intervalnn.cli.inputs import is_arrays
     from intervalnn.cli.jobs import array_jobs, volume_jobs
@@ -51,13 +61,16 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     refuse_existing(chosen.out, overwrite, folder=True, reads=(chosen.net, config.model.weights, chosen.input))
     net = load_network(chosen.net, config.model, device_of(config.device))
     size = config.batch_size
-    jobs = array_jobs(net, chosen.input, size) if arrays else volume_jobs(net, chosen, size)
+    promise = getattr(net.calibration, "promise", None)
+    if promise and not arrays and chosen.patch is not None and chosen.overlap is not None:
+        promise = f"{promise} {BLENDED}"
+    told = promise or UNCALIBRATED
+    jobs = array_jobs(net, chosen.input, size, told) if arrays else volume_jobs(net, chosen, size, told)
     first = list(islice(jobs, 2))
-    if len(first) == 1 and not (arrays and chosen.input.is_dir()):
+    if len(first) == 1 and not (arrays and chosen.input.is_dir() and chosen.out.suffix != ".npz"):
         written = [_single(screen, first[0], chosen.out)]
     else:
         written = _several(screen, chain(first, jobs), config)
-    promise = getattr(net.calibration, "promise", None)
     screen.say(promise or "The network is not calibrated, so nothing is promised on new data: see inn calibrate.")
     screen.say(f"Wrote {chosen.out}")
     if any(path.is_dir() and not next(path.glob("*.nii.gz"), None) for path in written):
@@ -77,6 +90,7 @@ def _single(screen: Screen, job: Job, out: Path) -> Path:
     if not job.suffix and out.suffix == ".npz":
         raise click.UsageError(f"a volume gives a folder, and --out {out} ends in .npz: add --format npz.")
     if not job.suffix:
+        _refuse_file(out, "a volume gives a folder of files")
         check_replaceable(out, overwrite=True)
     job.write(out, screen.progress)
     return out
@@ -88,6 +102,7 @@ def _several(screen: Screen, jobs: Iterator[Job], config: Config) -> list[Path]:
 
     chosen = config.predict
     assert chosen.net is not None and chosen.out is not None
+    _refuse_file(chosen.out, f"{chosen.input} gives a folder of predictions")
     with chosen.net.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     record = {name: value for name, value in asdict(chosen).items() if name != "out"} | {"sha256": sha256}
@@ -103,3 +118,10 @@ def _several(screen: Screen, jobs: Iterator[Job], config: Config) -> list[Path]:
         raise Stopped(f"{folder.part} holds what is done: the same command goes on from there") from None
     folder.finish()
     return written
+
+
+def _refuse_file(out: Path, why: str) -> None:
+    """Refuse a name that says file where a folder will be."""
+    ending = max((each for each in FILES if out.name.endswith(each)), key=len, default=None)
+    if ending is not None:
+        raise click.UsageError(f"{why}, and --out {out} ends in {ending}, as a file does: leave {ending} out.")

@@ -21,7 +21,8 @@ def view(screen: Screen, config: Config, *, path: Path, overwrite: bool) -> dict
     """Show predictions with their bounds in the browser.
 
     PATH is what inn predict wrote: an npz file, a NIfTI file, or a folder of these. Only this machine can open the
-    page; with --export it is written as one HTML file to hand on.
+    page; with --export it is written as one HTML file to hand on. The page says what is promised on new data, or that
+    the network was not calibrated, where the file does.
     """
     from intervalnn.view import export_html
     from intervalnn.view import view as show
@@ -30,7 +31,12 @@ def view(screen: Screen, config: Config, *, path: Path, overwrite: bool) -> dict
     shown = settings(chosen, "unit", "dims")
     cut: dict[str, Any] = {name: _slice(text) for name, text in settings(chosen, "slices", "rows", "columns").items()}
     if chosen.export is not None:
-        out = export_html(path, refuse_existing(chosen.export, overwrite, reads=(path,)), **shown, **cut)
+        out = refuse_existing(chosen.export, overwrite, reads=(path,))
+        if out.suffix.lower() not in (".html", ".htm"):
+            raise click.UsageError(
+                f"--export writes a page, whose name must end in .html or .htm, got {out}: add .html."
+            )
+        export_html(path, out, **shown, **cut)
         screen.say(f"Wrote {out}")
         return {"out": out}
     if cut:

@@ -32,6 +32,8 @@ _COPIED = [
     *("SliceLocation", "LossyImageCompression", "LossyImageCompressionRatio", "LossyImageCompressionMethod"),
 ]
 
+LONGEST = 1024  # characters that a short text of DICOM may have
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
@@ -52,8 +54,8 @@ class Stored:
     description: str
 
 
-def write_series(folder: Path, quantities: Mapping[str, Stored], volume: Volume) -> None:
-    """Write a series for each quantity, into a folder of its name.
+def write_series(folder: Path, quantities: Mapping[str, Stored], volume: Volume, *, promise: str = "") -> None:
+    """Write a series for each quantity, into a folder of its name; how they were derived says what is promised.
 
     If the volume was read from DICOM, patient, study, frame of reference, place and grid are those of
     its files, which are read again; otherwise the subject is the patient, in a study of its own.
@@ -65,7 +67,7 @@ def write_series(folder: Path, quantities: Mapping[str, Stored], volume: Volume)
     for number, (name, quantity) in enumerate(quantities.items(), 1):
         (folder / name).mkdir(parents=True)
         numbers = restored(quantity.numbers, volume.positioned().axes) if _is_dicom(volume) else quantity.numbers
-        series = _Series({**missing, "SeriesInstanceUID": generate_uid(None)}, number, now, quantity)
+        series = _Series({**missing, "SeriesInstanceUID": generate_uid(None)}, number, now, quantity, promise)
         for i, (source, image) in enumerate(zip(sources, numbers, strict=True), 1):
             wrong = _save(folder / name / f"{i:04d}.dcm", source, image, series, i)
             if wrong is not None:
@@ -82,6 +84,7 @@ class _Series:
     number: int
     now: datetime
     quantity: Stored
+    promise: str
 
 
 def _save(path: Path, source: Dataset, image: NDArray[np.int16], series: _Series, instance: int) -> str | None:
@@ -142,7 +145,8 @@ def _slice(source: Dataset, image: NDArray[np.int16], series: _Series, instance:
     data.SOPClassUID, data.SOPInstanceUID = CTImageStorage, generate_uid(None)
     data.Modality, data.ImageType = "CT", ["DERIVED", "SECONDARY", "AXIAL"]
     data.Manufacturer, data.SoftwareVersions = "intervalnn", "intervalnn"
-    data.DerivationDescription = "Predicted with bounds by an interval neural network"
+    told = f". {series.promise}" if series.promise else ""
+    data.DerivationDescription = f"Predicted with bounds by an interval neural network{told}"[:LONGEST]
     data.SeriesDescription, data.SeriesNumber = quantity.description, _series_number(source, series.number)
     data.InstanceNumber = instance
     data.SeriesDate = data.ContentDate = now.strftime("%Y%m%d")

@@ -132,7 +132,9 @@ def _check(header: Dataset) -> None:
     modality = str(header.get("Modality", ""))
     if modality != "CT":
         known = modality if modality in _MODALITIES else "another"
-        raise Unreadable(f"is no CT, its modality is {known}")
+        raise Unreadable(
+            f"is no CT, its modality is {known}; convert it to NIfTI or arrays in [0, 1], and read with values='unit'"
+        )
     if "LOCALIZER" in (header.get("ImageType") or ()):
         raise Unreadable("is a localizer")
     if int(header.get("NumberOfFrames") or 1) > 1 or header.get("SOPClassUID") == _ENHANCED_CT:

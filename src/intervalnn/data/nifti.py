@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ __all__ = ["entries", "load", "write"]
 
 _LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts to the right and the front, we to the left and the back
 _STEPS = 1e-6, 1e6  # millimetres between which a voxel's size lies
+_UNIT = -0.5, 1.5  # where values that were scaled to [0, 1] lie, with some overshoot
 _RAS = (-3, -2, -1)  # the axes of a file that no NIfTI file came before
 
 
@@ -83,6 +85,8 @@ def _read(path: Path, name: str, subject: str, options: Options) -> Volume:
         raise Unreadable("has an affine map that cannot be")
     axes, turned = canonical(stored.shape, affine)
     images, unit = to_hu(upright(stored, axes), options.values or "hu", options.window)
+    if options.values is None:
+        _warn_of_units(name, images)
     origins = turned[:3, 3] + np.arange(len(images))[:, None] * turned[:3, 0]
     thickness = float(np.linalg.norm(turned[:3, 0]))
     return Volume(
@@ -97,8 +101,27 @@ def _read(path: Path, name: str, subject: str, options: Options) -> Volume:
     )
 
 
-def write(path: Path, array: NDArray[Any], volume: Volume) -> None:
-    """Write an array like the volume's images as NIfTI, on the grid of the volume's file if that is NIfTI too."""
+def _warn_of_units(name: str, images: NDArray[np.float32]) -> None:
+    """Warn of values that are no Hounsfield units, for all of them would be those of water."""
+    low, high = float(images.min()), float(images.max())
+    if _UNIT[0] <= low < high <= _UNIT[1]:
+        warnings.warn(
+            f"{name} holds values from {low:g} to {high:g}, which cannot be Hounsfield units, and is read as if they "
+            "were; if it is on a scale from 0 to 1, say so: values='unit', on the command line --values unit",
+            stacklevel=2,
+        )
+
+
+def write(path: Path, array: NDArray[Any], volume: Volume, *, description: str = "", comment: str = "") -> None:
+    """Write an array like the volume's images as NIfTI, on the grid of the volume's file if that is NIfTI too.
+
+    Args:
+        path: The file.
+        array: ``(slices, rows, columns)``.
+        volume: On whose grid it lies.
+        description: What it is, in 80 characters at most; viewers show it.
+        comment: What else there is to say, of any length; it stands behind the header.
+    """
     geometry = volume.positioned()
     if not geometry.even:
         raise ValueError("NIfTI holds evenly spaced slices, and slices of this volume are missing; write DICOM instead")
@@ -109,4 +132,7 @@ def write(path: Path, array: NDArray[Any], volume: Volume) -> None:
     image.set_sform(image.affine, code="scanner")
     image.set_qform(image.affine, code="scanner")
     image.header.set_xyzt_units("mm")
+    image.header["descrip"] = description
+    if comment:
+        image.header.extensions.append(nibabel().nifti1.Nifti1Extension("comment", comment.encode()))
     nibabel().save(image, path)

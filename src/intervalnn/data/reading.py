@@ -41,7 +41,7 @@ _TAKES: dict[str, tuple[Kind, ...]] = {  # which options mean something for whic
 
 
 class Volumes(Iterable[Volume]):
-    """Volumes that are read one by one as they are iterated over, as often as wanted.
+    """Volumes that are read one by one as they are iterated over, as often as wanted; it raises if there is none.
 
     Attributes:
         report: What was skipped and why; complete once all volumes were read.
@@ -54,10 +54,14 @@ class Volumes(Iterable[Volume]):
         self.subjects = tuple(sorted(set(subjects)))
 
     def __iter__(self) -> Iterator[Volume]:
-        wanted = frozenset(self.subjects)
+        wanted, found = frozenset(self.subjects), False
         for entry in self._entries:
             if entry.subjects & wanted:
-                yield from entry.volumes(wanted)
+                for volume in entry.volumes(wanted):
+                    found = True
+                    yield volume
+        if not found:
+            raise ValueError(f"there is no volume that could be read: {self.report}")
 
     def only(self, subjects: Iterable[str]) -> Volumes:
         """Return the volumes of some subjects."""
@@ -96,7 +100,8 @@ def read(
         source: A folder, searched to its depths, or a file.
         kind: ``"dicom"``, ``"nifti"``, ``"hdf5"`` (LoDoPaB-CT), ``"array"`` (npy, npz) or ``"image"`` (PNG,
             TIFF); guessed where there is but one.
-        errors: Whether to skip what cannot be read, or to refuse it with a ``ValueError``.
+        errors: Whether to skip what cannot be read, or to refuse it with a ``ValueError``. Where nothing is left, going
+            through the volumes raises one.
         files: Which files to read: a pattern as in ``"*/full_3mm/*"`` for paths from ``source`` on.
         subject: A regular expression that finds the subject in such a path: its first group, or all of it.
         values: What the numbers of a file are, where it does not say (see :func:`intervalnn.data.units.to_hu`).

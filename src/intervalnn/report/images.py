@@ -59,7 +59,7 @@ def comparison(arrays: Arrays, names: Sequence[str], sample: int, *, title: str)
         axes.set_xticks([])
         axes.set_yticks([])
     for label, row in zip(rows, grid[:, 1:], strict=True):
-        row[0].set_ylabel(label if label != "direction" else "direction\n(violet: likely too low)", fontsize=9)
+        row[0].set_ylabel(label if label != "direction" else "direction\n(violet: wider above)", fontsize=9)
     drawn.suptitle(title, fontsize=10)
     return drawn
 

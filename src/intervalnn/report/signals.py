@@ -70,7 +70,7 @@ def story(arrays: Arrays, name: str, sample: int, *, coverage: float) -> Any:
     bottom.fill_between(places, abs(y - point), color="#bbbbbb", lw=0, label="absolute error")
     bottom.plot(score, color=SCORE, lw=1.4, label="uncertainty score")
     height = 1.12 * max(score.max(), abs(y - point).max())
-    for sign, color, label in ((1, "#009e73", "truth rather above"), (-1, "#cc79a7", "rather below")):
+    for sign, color, label in ((1, "#009e73", "wider above"), (-1, "#cc79a7", "wider below")):
         strong = places[sign * (above - below) > 0.2 * (above + below)]
         bottom.scatter(strong, np.full(len(strong), height), color=color, marker="|", s=30, label=label)
     for axes in (top, middle, bottom):

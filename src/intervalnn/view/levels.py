@@ -65,6 +65,7 @@ class Levels:
             "origin": record.origin,
             "channels": list(record.at(0)),
             "unit": record.unit,
+            "promise": record.promise,
             "spacing": record.spacing,
             "sides": record.sides,
             "scoreTop": self.top,

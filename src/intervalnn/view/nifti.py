@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ __all__ = ["NAME", "load_nifti", "nifti_sets"]
 PARTS = ("point", "lower", "upper", "below", "above", "score", "direction", "target", "input")
 LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts to the right and the front, volumes to the left and the back
 NAME = re.compile(rf"(?P<prefix>.*?)(?P<part>{'|'.join(PARTS)})\.nii(\.gz)?")
+UNIT = re.compile(r"intervalnn \w+, (.+)")  # in the description of the header, which has no field for it
+PROMISE = re.compile(r"intervalnn promise: (.+)", re.DOTALL)  # in a comment behind the header
+COMMENT = 6  # the code of such a comment
 
 
 def nifti_sets(folder: Path) -> dict[str, dict[str, Path]]:
@@ -37,7 +40,8 @@ def load_nifti(path: str | Path, *, unit: str | None = None) -> Record:
     Args:
         path: One file of the set, such as ``point.nii.gz`` or ``case7_point.nii.gz``; the others
             (``case7_lower.nii.gz``, ...) lie beside it.
-        unit: Of the point, such as ``"HU"``; the files do not say.
+        unit: Of the point, such as ``"HU"``, where the file does not say in its description
+            (``intervalnn point, HU``) or says otherwise.
     """
     path = Path(path)
     if not path.exists():
@@ -58,15 +62,24 @@ def load_nifti(path: str | Path, *, unit: str | None = None) -> Record:
             )
     arrays = {part: image.array for part, image in images.items()}
     spacing = tuple(float(step) for step in np.linalg.norm(point.affine[:3, 1:3], axis=0))
-    return assemble(arrays, str(path.parent), unit=unit or "", spacing=spacing, sides="APRL" if point.placed else "")
+    return assemble(
+        arrays,
+        str(path.parent),
+        unit=point.unit if unit is None else unit,
+        spacing=spacing,
+        sides="APRL" if point.placed else "",
+        promise=point.promise,
+    )
 
 
 class _Image(NamedTuple):
-    """A volume turned upright, from where it lies, and whether the file said so."""
+    """A volume turned upright, from where it lies, whether the file said so, and its unit and promise if it did."""
 
     array: Array
     affine: NDArray[np.float64]
     placed: bool
+    unit: str
+    promise: str
 
 
 def _read(path: Path) -> _Image:
@@ -82,4 +95,16 @@ def _read(path: Path) -> _Image:
         raise ValueError(f"{path} must hold one volume, with three axes, got shape {stored.shape}")
     axes, affine = canonical(stored.shape, LPS @ np.asarray(image.affine, dtype=np.float64))
     placed = any(int(image.header[code]) > 0 for code in ("sform_code", "qform_code"))
-    return _Image(np.ascontiguousarray(upright(stored, axes)), affine, placed)
+    return _Image(np.ascontiguousarray(upright(stored, axes)), affine, placed, *_said(image.header))
+
+
+def _said(header: Any) -> tuple[str, str]:
+    """Return the unit and the promise that a header tells of, empty where it does not."""
+    unit = UNIT.fullmatch(_text(header["descrip"].tobytes()))
+    comments = (_text(each.get_content()) for each in header.extensions if each.get_code() == COMMENT)
+    promise = next(filter(None, map(PROMISE.fullmatch, comments)), None)
+    return unit[1] if unit else "", promise[1] if promise else ""
+
+
+def _text(stored: bytes) -> str:
+    return stored.rstrip(b"\0").decode(errors="replace")

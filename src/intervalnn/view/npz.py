@@ -19,6 +19,8 @@ from intervalnn.view.record import Array, Record, assemble
 __all__ = ["load_npz", "save_npz"]
 
 ARRAYS = ("point", "below", "above", "lower", "upper", "score", "direction", "target", "input", "deviation")
+FACTS = ("unit", "spacing", "dims", "promise")
+ROUNDING = 1e-5  # how far a score that is the width may be off it, as a share: calibration scales both by themselves
 
 
 def save_npz(
@@ -30,11 +32,12 @@ def save_npz(
     unit: str = "",
     spacing: Sequence[float] | None = None,
     dims: int | None = None,
+    promise: str = "",
 ) -> Path:
     """Write a prediction as one npz file, whole or not at all, and return its path.
 
     The point and the gaps are stored as they are, so that small widths keep their digits; a score that is
-    the width is left out. Nothing is pickled.
+    the width, up to rounding, is left out. Nothing is pickled.
 
     Args:
         path: Where to; ``.npz`` is put at the end if it is not there, missing folders are made.
@@ -44,16 +47,20 @@ def save_npz(
         unit: Of the point, such as ``"HU"``.
         spacing: Between slices (if there), rows and columns, in mm.
         dims: 2 for images, 1 for signals; by default told by the shape (see :func:`load_npz`).
+        promise: What holds on new data, in words, such as ``net.calibration.promise``; the viewer shows it.
     """
     path = Path(path)
     path = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
     parts = {"point": prediction.point, "below": prediction.below, "above": prediction.above}
-    score = None if torch.equal(prediction.score, prediction.width) else prediction.score
+    width = prediction.width.to(prediction.score.dtype)
+    is_width = torch.allclose(prediction.score, width, rtol=ROUNDING, atol=0.0, equal_nan=True)
+    score = None if is_width else prediction.score
     extra = {"score": score, "deviation": prediction.deviation, "target": target, "input": input}
     arrays: dict[str, Any] = {name: _array(part) for name, part in (parts | extra).items() if part is not None}
     arrays |= {"unit": np.array(unit)} if unit else {}
     arrays |= {"spacing": np.array(spacing, dtype=np.float64)} if spacing is not None else {}
     arrays |= {"dims": np.array(dims)} if dims is not None else {}
+    arrays |= {"promise": np.array(promise)} if promise else {}
     _record(arrays, str(path))  # so that no file is written that could not be read
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
@@ -64,8 +71,8 @@ def load_npz(path: str | Path, *, unit: str | None = None, dims: int | None = No
     """Return the prediction in an npz file; nothing in it is unpickled.
 
     The file must have ``point``, and ``below`` and ``above`` or ``lower`` and ``upper``. It may have ``score``,
-    ``direction``, ``target``, ``input``, ``unit``, ``spacing`` and ``dims``. Without ``dims``, arrays of one or
-    two axes or of shape ``(batch, 1, length)`` are signals, all others are images.
+    ``direction``, ``deviation``, ``target``, ``input``, ``unit``, ``spacing``, ``dims`` and ``promise``. Without
+    ``dims``, arrays of one or two axes or of shape ``(batch, 1, length)`` are signals, all others are images.
 
     Args:
         path: The file.
@@ -76,7 +83,7 @@ def load_npz(path: str | Path, *, unit: str | None = None, dims: int | None = No
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     file = Npz(path)
-    arrays: dict[str, Any] = {name: file[name] for name in file if name in (*ARRAYS, "unit", "spacing", "dims")}
+    arrays: dict[str, Any] = {name: file[name] for name in file if name in (*ARRAYS, *FACTS)}
     if "point" not in arrays:
         raise ValueError(
             f"{path} must have an array named point, with its bounds; it has {', '.join(file) or 'nothing'}"
@@ -97,7 +104,8 @@ def _record(arrays: dict[str, Any], where: str) -> Record:
         if np.ndim(arrays["spacing"]) != 1:
             raise ValueError(f"the spacing of {where} must be a list of numbers, got shape {arrays['spacing'].shape}")
         spacing = tuple(float(s) for s in arrays["spacing"])[-dims:]
-    return assemble(numbers, where, unit=str(arrays.get("unit", "")), spacing=spacing, dims=dims)
+    unit, promise = (str(arrays.get(name, "")) for name in ("unit", "promise"))
+    return assemble(numbers, where, unit=unit, spacing=spacing, dims=dims, promise=promise)
 
 
 def _real(name: str, array: Any, where: str) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Record:
         below: How far the bounds reach below it, ``>= 0``.
         above: How far they reach above it, ``>= 0``.
         score: Uncertainty of each component; the width of the bounds if not given.
-        direction: From -1 (truth rather below) to 1 (rather above). If only signs are given, their
+        direction: From -1 (all of the width below) to 1 (all above). If only signs are given, their
             strength is taken from the gaps.
         target: The truth, where it is known.
         input: What the network was given; shown where it has the shape of the point.
@@ -44,6 +44,7 @@ class Record:
         sides: Which sides of the body lie at the top, bottom, left and right, such as ``"APRL"``.
         numbers: The number of each slice, where some were left out.
         origin: Row and column of the first pixel, where the images were cut.
+        promise: What holds on new data, in words; empty where nobody said.
     """
 
     point: Array
@@ -60,6 +61,7 @@ class Record:
     sides: str = ""
     numbers: tuple[int, ...] | None = None
     origin: tuple[int, int] = (0, 0)
+    promise: str = ""
 
     def __post_init__(self) -> None:
         if self.dims not in (1, 2):
@@ -124,8 +126,14 @@ class Record:
         numbers = tuple(range(self.slices)[slices])
         kept = [range(n)[part] for n, part in zip(self.size, (rows, columns), strict=True)]
         if not numbers or not all(kept):
+            wanted = ", ".join(
+                f"{name} {part.start or 0} to {'the end' if part.stop is None else part.stop}"
+                for name, part in (("slices", slices), ("rows", rows), ("columns", columns))
+                if part != slice(None)
+            )
             raise ValueError(
-                f"nothing is left of {self.slices} slices of {self.size} after {slices}, {rows}, {columns}"
+                f"nothing is left of {self.slices} slices of {self.size[0]} rows and {self.size[1]} columns, counted "
+                f"from 0, in {wanted}; choose others"
             )
         if any(part.step != 1 for part in kept):
             raise ValueError("rows and columns are cut, not thinned out: give a start and a stop only")
@@ -147,6 +155,13 @@ class Record:
         score = below + above if self.score is None else torch.from_numpy(self.score)
         deviation = None if self.deviation is None else torch.from_numpy(self.deviation)
         return Prediction(point, below, above, score, deviation)
+
+    def __repr__(self) -> str:
+        """Return the shapes of the arrays, and all else that was given but the promise."""
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "promise"}
+        shapes = {name: part.shape if isinstance(part, np.ndarray) else part for name, part in given.items()}
+        shown = [f"{name}={part!r}" for name, part in shapes.items() if part not in (None, "", (0, 0))]
+        return f"Record({', '.join(shown)})"
 
     def _cut(self, array: Array, i: int) -> Array:
         cut: Array = array.reshape(-1, *self.size)[i]

@@ -164,5 +164,5 @@ class Readout {
 
 function leaning(direction) {
   if (Math.abs(direction) < 0.005) return "neither";
-  return direction > 0 ? "likely too low" : "likely too high";
+  return direction > 0 ? "wider above" : "wider below";
 }

@@ -41,6 +41,8 @@ async function openEntry(number) {
     document.title = `${meta.title} – intervalnn`;
     byId("title").textContent = meta.title;
     byId("facts").textContent = facts(meta);
+    byId("promise-text").textContent = meta.promise;
+    byId("promise").hidden = !meta.promise;
     view.resize();
     if (middle) view.slicing.set(middle);
     else await view.go(0);
@@ -77,9 +79,9 @@ function fillHelp(view) {
   byId("help-keys").tBodies[0].replaceChildren(...keys);
   byId("help-mouse").tBodies[0].replaceChildren(...view.mouse.map(([what, does]) => row([what], does)));
   byId("help-note").textContent =
-    "Direction: orange where the truth lies rather above the prediction (likely too low), blue where it lies rather " +
-    "below (likely too high), the stronger the farther the bounds reach on that side. The error has the same colours, " +
-    "so equal colours mean that the direction was right.";
+    "Direction: orange where the gap above the prediction is the larger, blue where that below is, the stronger the " +
+    "more they differ. Large errors would lie on the wider side; on which side the truth is more likely it does not " +
+    "say. The error has the same colours, so equal colours mean that the target lies on the wider side.";
 }
 
 function chooseEntry(number) {

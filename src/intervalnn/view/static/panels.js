@@ -93,8 +93,8 @@ class Panel {
     context.putImageData(column, 0, 0);
     const unit = this.meta.unit && this.kind.scale !== "input" ? ` ${this.meta.unit}` : "";
     if (this.kind.scale === "direction") {
-      for (const [end, side] of [[this.high, "too low"], [this.low, "too high"]]) {
-        end.replaceChildren(make("span", { className: "likely" }, "likely "), side);
+      for (const [end, side] of [[this.high, "above"], [this.low, "below"]]) {
+        end.replaceChildren(make("span", { className: "wider" }, "wider "), side);
       }
     } else {
       this.high.textContent = brief(Number(high.toPrecision(3))) + unit;

@@ -120,16 +120,16 @@ class SignalView {
     document.documentElement.dataset.drawn = this.slicing.value;
   }
 
-  /** A strip of colour: blue where the truth is rather below, orange where it is rather above. */
+  /** A strip of colour: blue where the gap below is the larger, orange where that above is. */
   drawDirection(context, area, direction, first, last) {
     const table = DIVERGING[this.theme()];
     context.textAlign = "right";
     context.textBaseline = "middle";
     context.fillText("direction", area.left - 6, (area.top + area.bottom) / 2);
     context.textBaseline = "top";
-    const end = context.measureText("likely too low").width + 24;
-    this.drawKey(context, area.right - end, area.bottom + 3, table[0], "likely too high");
-    this.drawKey(context, area.right, area.bottom + 3, table[255], "likely too low");
+    const end = context.measureText("wider above").width + 24;
+    this.drawKey(context, area.right - end, area.bottom + 3, table[0], "wider below");
+    this.drawKey(context, area.right, area.bottom + 3, table[255], "wider above");
     inside(context, area, () => {
       for (let k = first; k <= last; k++) {
         if (!Number.isFinite(direction[k])) continue;
