@@ -148,6 +148,23 @@ def test_perfect_predictions_need_no_gaps() -> None:
         assert calibrate(Known(), [(x, x[:, 0])], level=level).factors.tolist() == [0.0]
 
 
+def test_what_no_factor_can_cover_is_answered_with_what_the_method_has() -> None:
+    class Flat:
+        def predict(self, x: Tensor) -> Prediction:
+            return Prediction(x, torch.zeros_like(x), torch.ones_like(x), torch.ones_like(x))
+
+    net = inn.IntervalNetwork(nn.Linear(1, 1, bias=True).eval())
+    net.set_gaps("bias", below=0.0, above=1.0)
+    x = torch.randn(40, 1, generator=torch.Generator().manual_seed(0))
+
+    with pytest.raises(ValueError, match=r"no factor keeps this promise: .* fit the method longer") as flat:
+        calibrate(Flat(), [(x, x - 1)])
+    with pytest.raises(ValueError, match=r"no factor keeps this promise: .* give gaps to more layers .*solve_offsets"):
+        calibrate(net, [(x, net.model(x).detach() - 1)])
+
+    assert "layers" not in str(flat.value)
+
+
 # --- the bounds on risk ---
 
 
@@ -462,9 +479,18 @@ def test_bad_data_are_refused(batches: Callable[[Tensor, Tensor], list[Any]], me
         calibrate(Known(), batches(*known(50, 4)))
 
 
-@pytest.mark.parametrize("batch", [torch.zeros(2), (torch.zeros(2),), {"x": 1}, (torch.zeros(2), 1.0)])
-def test_batches_that_are_no_pairs_are_refused(batch: Any) -> None:
-    with pytest.raises(TypeError, match="batch"):
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (torch.zeros(2), "a batch must be a pair .* got a Tensor"),
+        ((torch.zeros(2),), "a batch must be a pair .* got a tuple of 1"),
+        ([torch.zeros(2)] * 3, "a batch must be a pair .* got a list of 3"),
+        ({"x": 1}, r"a batch must be a pair .* got a mapping with \['x'\]"),
+        ((torch.zeros(2), 1.0), "the target of a batch must be a tensor"),
+    ],
+)
+def test_batches_that_are_no_pairs_are_refused(batch: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         calibrate(Known(), [batch])
 
 

@@ -739,10 +739,20 @@ def test_a_checkpoint_of_other_settings_or_of_another_kind_is_refused(tmp_path: 
     quiet(net, data, coverage=0.9, epochs=2, checkpoint=tmp_path / "run.pt")
     (tmp_path / "other.pt").write_bytes(b"no checkpoint")
 
-    with pytest.raises(ValueError, match=r"written with coverage=0.9, now it is 0.8; use the same settings"):
+    with pytest.raises(ValueError, match=r"checkpoint \S+run.pt was .* coverage=0.9, now it is 0.8; .*delete it"):
         quiet(small()[0], data, coverage=0.8, epochs=2, checkpoint=tmp_path / "run.pt")
     with pytest.raises(ValueError, match=r"other.pt is not a checkpoint that fit has written"):
         quiet(small()[0], data, coverage=0.9, epochs=2, checkpoint=tmp_path / "other.pt")
+
+
+@pytest.mark.parametrize("place", ["loader", "validation"])
+def test_a_data_set_is_no_loader(place: str) -> None:
+    net, data = small()
+    samples = TensorDataset(torch.zeros(4, 2), torch.zeros(4, 1))
+    given = (samples, None) if place == "loader" else (data, samples)
+
+    with pytest.raises(TypeError, match="a loader yields batches, and a TensorDataset samples; give DataLoader"):
+        quiet(net, given[0], epochs=1, validation=given[1])
 
 
 # --- what it shows ---

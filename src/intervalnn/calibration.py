@@ -12,13 +12,18 @@ from torch import Tensor, nn
 
 from intervalnn.factors import ROUNDING, Missed, factors, missed
 from intervalnn.groups import Groups
-from intervalnn.pairs import Method, predicted, without
+from intervalnn.pairs import Method, predicted, refuse_unfitted, without
 from intervalnn.prediction import Prediction
 from intervalnn.risk import allowed_share, images_needed
 
 __all__ = ["Calibration", "calibrate"]
 
 Level = Literal["component", "image", "single image"]
+
+_WIDER = {  # how to open gaps that are zero, by whether the method is an interval network
+    True: "give gaps to more layers (the bias of the last among them), move the bounds out with solve_offsets",
+    False: "fit the method longer or for a higher coverage, so that it has gaps there",
+}
 
 
 def calibrate(
@@ -40,7 +45,8 @@ def calibrate(
     and under ``torch.distributed`` each process brings its own.
 
     Args:
-        method: Its ``calibration`` is set to the result; methods of this library apply it.
+        method: Its ``calibration`` is set to the result; methods of this library apply it. One that learns from
+            data must have been fitted.
         loader: Yields pairs ``(x, y)``, or mappings with ``"input"`` and ``"target"``.
         coverage: The share of components that shall lie inside their bounds; 0.9 by default.
         alpha: The share that may lie outside; ``1 - coverage``, to be given instead of it.
@@ -73,13 +79,17 @@ the bounds: on average over new images and over draws of the images for calibrat
         raise ValueError(f"level must be one of {', '.join(map(repr, get_args(Level)))}, got {level!r}")
     if not 0 < delta < 1:
         raise ValueError(f"delta, the probability to fail, must lie between 0 and 1, got {delta}")
+    refuse_unfitted(method, f"this {type(method).__name__}")
     with without(method, "calibration"):
         grouped, pairs = _grouped(groups, predicted(method, loader))
         found = missed(pairs, grouped, alpha=alpha if level == "single image" else None)
     limit, confidence = {"component": (alpha, None), "image": (alpha, delta), "single image": (delta, None)}[level]
+    wider = _WIDER[hasattr(method, "solve_offsets")]
     chosen = [
         # A region that no image has, or a number that a function never gives, is no group.
-        _smallest(each, limit, confidence, grouped.name(group)) if each.images or grouped.kind == "width" else math.nan
+        _smallest(each, limit, confidence, grouped.name(group), wider)
+        if each.images or grouped.kind == "width"
+        else math.nan
         for group, each in enumerate(found)
     ]
     images = [each.images for each in found]
@@ -216,7 +226,7 @@ def _grouped(groups: Any, pairs: Iterator[tuple[Prediction, Tensor]]) -> tuple[G
     return grouped, chain([second], pairs)
 
 
-def _smallest(missed: Missed, limit: float, confidence: float | None, where: str) -> float:
+def _smallest(missed: Missed, limit: float, confidence: float | None, where: str, wider: str) -> float:
     """Return the smallest factor that keeps the promise; the losses fall as the factor grows."""
     enough = images_needed(limit, confidence)
     if missed.images < enough:
@@ -230,7 +240,6 @@ def _smallest(missed: Missed, limit: float, confidence: float | None, where: str
         share = float(missed.losses[-1]) / missed.images
         raise ValueError(
             f"no factor keeps this promise: scaling leaves a share of {share:.3g}{where} uncovered, where "
-            f"{allowed:.3g} may be, for gaps on the side of the target are zero; give gaps to more layers (the bias "
-            "of the last among them), move the bounds out with solve_offsets, or promise less"
+            f"{allowed:.3g} may be, for gaps on the side of the target are zero; {wider}, or promise less"
         )
     return float(factors()[too_much.sum()])

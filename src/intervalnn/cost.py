@@ -90,4 +90,5 @@ def versions(device: str) -> dict[str, str]:
     }
     if device == "cuda":
         return found | {"device": torch.cuda.get_device_name(), "cuda": str(torch.version.cuda)}
-    return found | {"device": f"CPU, {torch.get_num_threads()} threads"}
+    threads = torch.get_num_threads()
+    return found | {"device": f"CPU, {threads} thread{'s' if threads > 1 else ''}"}

@@ -19,7 +19,7 @@ from torch import Tensor
 from intervalnn import metrics as all_metrics
 from intervalnn.calibration import Calibration, calibrate
 from intervalnn.cost import peak_bytes, synchronize, versions
-from intervalnn.pairs import Method, arguments, batches, checked, is_empty, one, split, without
+from intervalnn.pairs import Method, arguments, batches, checked, is_empty, one, refuse_unfitted, split, without
 from intervalnn.prediction import Prediction
 from intervalnn.results import Better, Measured, Results, Run
 
@@ -57,7 +57,7 @@ def evaluate(
     and metric is kept.
 
     Args:
-        methods: By name: anything with ``predict(x) -> Prediction``.
+        methods: By name: anything with ``predict(x) -> Prediction``. Those that learn from data must have been fitted.
         loader: Yields pairs ``(x, y)``, or mappings with ``"input"`` and ``"target"``.
         metrics: Functions from a prediction and a target to one number per sample, such as those in
             :mod:`intervalnn.metrics`; by name, or in a list. NaN means undefined. By default mse, coverage,
@@ -155,6 +155,7 @@ def _check_methods(methods: Mapping[str, Method]) -> None:
                 f"method {name!r} must have predict(x) -> Prediction, and a {type(method).__name__} has none; "
                 "wrap a model, as in ConstantWidth(model)"
             )
+        refuse_unfitted(method, f"method {name!r}")
 
 
 def _check_loaders(loader: Iterable[Any], held_out: Iterable[Any] | None, methods: int) -> None:

@@ -124,8 +124,8 @@ class State:
             saved = history.settings.get(name)
             if not _same(saved, value):
                 raise ValueError(
-                    f"{path} was written with {name}={saved}, now it is {value}; "
-                    "use the same settings to go on, or another file to start anew"
+                    f"the checkpoint {path} was written with {name}={saved}, now it is {value}; use the same settings "
+                    "to go on, or delete it or name another checkpoint (--checkpoint FILE) to start anew"
                 )
         self.history.settings.update(history.settings)
         self.history.epochs, self.history.best = history.epochs, history.best

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 import torch.utils._pytree as pytree
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import Dataset, IterableDataset
 
 from intervalnn.prediction import Prediction
@@ -20,9 +20,11 @@ __all__ = [
     "batches",
     "checked",
     "is_empty",
+    "is_fitted",
     "moved",
     "one",
     "predicted",
+    "refuse_unfitted",
     "split",
     "summed",
     "without",
@@ -52,11 +54,35 @@ def split(batch: Any) -> tuple[Any, Tensor]:
     elif isinstance(batch, (tuple, list)) and len(batch) == 2:
         x, target = batch
     else:
-        got = f"a mapping with {sorted(batch)}" if isinstance(batch, Mapping) else f"a {type(batch).__name__}"
-        raise TypeError(f"a batch must be a pair (x, y) or a mapping with 'input' and 'target', got {got}")
+        raise TypeError(f"a batch must be a pair (x, y) or a mapping with 'input' and 'target', got {_shown(batch)}")
     if not isinstance(target, Tensor):
         raise TypeError(f"the target of a batch must be a tensor, got a {type(target).__name__}")
     return x, target
+
+
+def _shown(batch: Any) -> str:
+    """Return what came instead of a pair, in words."""
+    if isinstance(batch, Mapping):
+        return f"a mapping with {sorted(batch)}"
+    kind = type(batch).__name__
+    return f"a {kind} of {len(batch)}" if isinstance(batch, tuple | list) else f"a {kind}"
+
+
+def is_fitted(method: Any) -> bool:
+    """Say whether a method that learns from data has done so; one that says nothing of it counts as fitted.
+
+    A baseline tells by ``fitted``. An interval network shows it: some gap is not zero, or offsets move its bounds.
+    """
+    gaps = getattr(method, "gaps", None)
+    if isinstance(gaps, nn.Module):
+        return getattr(method, "offsets", None) is not None or any(bool(gap.any()) for gap in gaps.parameters())
+    return bool(getattr(method, "fitted", True))
+
+
+def refuse_unfitted(method: Any, name: str) -> None:
+    """Raise if a method was never fitted, and should have been: what it predicts then means nothing."""
+    if not is_fitted(method):
+        raise ValueError(f"{name} was never fitted; call inn.fit(method, train) first")
 
 
 def predicted(method: Method, loader: Iterable[Any]) -> Iterator[tuple[Prediction, Tensor]]:

@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 _STRIDES = (16, 32, 48, 64, 96, 128)  # tried in turn; a multiple of the network's own stride does as well
 _REFUSALS = (RuntimeError, ValueError, TypeError, AssertionError)
+_BLENDED = "predict_volume(..., overlap=0.25), on the command line --overlap 0.25"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Halo:
                 raise ValueError(
                     f"{where} the network looks too far for tiles, or at the whole image (attention, a mean over it, "
                     "instance or group norm, a Fourier transform), so that no tile is predicted as in the whole; "
-                    "predict the whole, or blend patches: predict_volume(..., overlap=0.25)"
+                    f"predict the whole, or blend patches: {_BLENDED}"
                 )
             end = reach.probe.shape[2] // stride * stride - stride
             if _repeats(method, reach, reach.probe[:2, :, stride:end], axis, stride):
@@ -77,7 +78,7 @@ class Halo:
         raise ValueError(
             f"{where} a part is predicted otherwise than in the whole, wherever it is cut: the method is random, or "
             f"knows where it is in the image, or has a stride that divides none of {', '.join(map(str, _STRIDES))}; "
-            "give the halo in the last case, blend patches in the others: predict_volume(..., overlap=0.25)"
+            f"give the halo in the last case, blend patches in the others: {_BLENDED}"
         )
 
 
@@ -201,8 +202,7 @@ def _core(tile: int, halo: Halo, axis: int) -> int:
     if tile < around + halo.stride:
         raise ValueError(
             f"along axis {axis} of the signal a tile must have at least {around + halo.stride} positions, for "
-            f"cuts spoil {around} and lie at multiples of {halo.stride}, got {tile}; predict_volume(..., "
-            "overlap=0.25) blends smaller ones"
+            f"cuts spoil {around} and lie at multiples of {halo.stride}, got {tile}; blend smaller ones: {_BLENDED}"
         )
     return (tile - around) // halo.stride * halo.stride
 

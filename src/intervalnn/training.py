@@ -13,7 +13,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
-from intervalnn import losses
+from intervalnn import losses, pairs
 from intervalnn.batches import Batches, parts
 from intervalnn.engine import Engine, any_engine
 from intervalnn.guarantee import beta_for_coverage
@@ -116,6 +116,8 @@ def fit(
         raise ValueError("patience waits for a better validation loss; give validation, or leave it out")
     if patience is not None and patience < 1:
         raise ValueError(f"patience must be at least 1, got {patience}")
+    if validation is not None:
+        pairs.batches(validation)
     run = _Run(method, loader, any_engine(engine), seed, precision)
     with run.recomputing() if recompute else nullcontext():
         run.choose(coverage, loss, beta, recipe, epochs, lr, balance)
@@ -137,7 +139,7 @@ class _Run:
                 "precision would change the prediction of an interval network; "
                 "for fast bounds use IntervalNetwork(model, gap_dtype=torch.bfloat16)"
             )
-        self.batches = Batches(loader, seed=seed, rank=engine.rank, world=engine.world)
+        self.batches = Batches(pairs.batches(loader), seed=seed, rank=engine.rank, world=engine.world)
         first = next((self.net.model if self.net else method).parameters(), None)
         if first is None:
             raise ValueError(f"{type(method).__name__} has no parameters to train; calibrate it, if it is a method")

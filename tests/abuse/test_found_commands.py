@@ -142,7 +142,9 @@ def test_a_port_that_is_none_is_refused(port: str, inn: Inn) -> None:
 
 
 @pytest.mark.parametrize("device", ["meta", "xla", "cuda"])
-@pytest.mark.parametrize("words", [["reproduce", "deconv"], ["reproduce", "ct"], [*FIT, "--out", "o"]], ids=str)
+@pytest.mark.parametrize(
+    "words", [["reproduce", "deconv"], ["reproduce", "ct"], [*FIT, "--out", "o.safetensors"]], ids=str
+)
 def test_a_device_that_is_not_there_is_refused(device: str, words: list[str], inn: Inn) -> None:
     if device == "cuda" and torch.cuda.is_available():
         pytest.skip("there is one")
@@ -152,7 +154,7 @@ def test_a_device_that_is_not_there_is_refused(device: str, words: list[str], in
     assert shown.exit_code == 1 and f"--device {device}" in shown.stderr and "leave --device out" in shown.stderr
 
 
-@pytest.mark.parametrize("words", [["reproduce", "deconv"], [*FIT, "--out", "o"]], ids=["reproduce", "fit"])
+@pytest.mark.parametrize("words", [["reproduce", "deconv"], [*FIT, "--out", "o.safetensors"]], ids=["reproduce", "fit"])
 def test_a_seed_without_end_is_refused_before_anything_is_trained(words: list[str], inn: Inn) -> None:
     shown = inn(*words, "--seed", str(2**63))
 
@@ -161,16 +163,16 @@ def test_a_seed_without_end_is_refused_before_anything_is_trained(words: list[st
 
 @pytest.mark.parametrize("seed", [-(2**31), 2**31, 2**63 - 1])
 def test_every_other_seed_can_be_trained_with(seed: int, inn: Inn) -> None:
-    shown = inn(*FIT, "--out", "o", "--seed", str(seed))
+    shown = inn(*FIT, "--out", "o.safetensors", "--seed", str(seed))
 
     assert shown.exit_code == 0
 
 
 def test_no_patience_at_all_is_refused(inn: Inn) -> None:
-    shown = inn(*FIT, "--val", "d", "--out", "o", "--patience", "0")
+    shown = inn(*FIT, "--val", "d", "--out", "o.safetensors", "--patience", "0")
 
     assert shown.exit_code == 1 and "patience must be at least 1, got 0" in shown.stderr
-    assert not Path("o").exists()
+    assert not Path("o.safetensors").exists()
 
 
 def test_figures_are_drawn_of_the_first_run_that_is_there(tmp_path: Path) -> None:
@@ -185,19 +187,19 @@ def test_figures_are_drawn_of_the_first_run_that_is_there(tmp_path: Path) -> Non
 def test_a_config_that_is_no_text_is_refused(inn: Inn) -> None:
     Path("c.toml").write_bytes(b"[fit]\nepochs = \xff")
 
-    shown = inn(*FIT, "--out", "o", "--config", "c.toml")
+    shown = inn(*FIT, "--out", "o.safetensors", "--config", "c.toml")
 
     assert shown.exit_code == 2 and "c.toml is no TOML: it is not text in UTF-8, at byte 15" in shown.stderr
 
 
 @pytest.mark.parametrize("key", ["fit.out", "fit.data", "model.weights", "evaluate.nets.a"])
 def test_a_name_with_a_null_in_it_is_refused(key: str, inn: Inn) -> None:
-    shown = inn(*FIT, "--out", "o", "--set", f'{key}="a\\u0000"')
+    shown = inn(*FIT, "--out", "o.safetensors", "--set", f'{key}="a\\u0000"')
 
     assert shown.exit_code == 2 and f"'{key.removesuffix('.a')}' must be" in shown.stderr
 
 
 def test_why_weights_cannot_be_read_is_always_said(inn: Inn) -> None:
-    shown = inn(*FIT, "--out", "o", "--weights", "empty.npz")
+    shown = inn(*FIT, "--out", "o.safetensors", "--weights", "empty.npz")
 
     assert shown.exit_code == 1 and "a torch file of weights (EOFError)" in shown.stderr

@@ -21,6 +21,7 @@ from cli.conftest import MODEL, Inn
 from data.dicoms import series
 from intervalnn.cli import jobs
 from intervalnn.view import load_npz
+from intervalnn.view.nifti import load_nifti
 
 NET = ["--net", "net.safetensors", *MODEL]
 
@@ -171,8 +172,10 @@ def test_a_folder_with_other_things_in_it_is_never_replaced(inn: Inn, tmp_path: 
 
 @pytest.fixture(scope="module")
 def odd_inputs(project: Path) -> None:
-    for name in ("empty/x", "twice"):
+    for name in ("empty/x", "twice", "two"):
         (project / "odd" / name).mkdir(parents=True)
+    for name in ("a", "b"):
+        np.save(project / "odd" / "two" / f"{name}.npy", np.zeros((1, 1, 16)))
     np.save(project / "odd" / "twice" / "a.npy", np.zeros((1, 1, 16)))
     np.savez(project / "odd" / "twice" / "a.npz", x=np.zeros((1, 1, 16)))
     np.save(project / "odd" / "wide.npy", np.zeros((3, 2, 16)))
@@ -185,6 +188,8 @@ def odd_inputs(project: Path) -> None:
         (["--input", "nowhere", "--out", "p.npz"], 1, "there is no file or folder nowhere"),
         (["--input", "test/x.npy", "--out", "p.nii.gz"], 2, "--out must end in .npz"),
         (["--input", "test/x.npy", "--out", "p.npz", "--format", "dicom"], 2, "is for volumes"),
+        (["--input", "odd/two", "--out", "p.npz"], 2, "odd/two gives a folder of predictions, and --out p.npz ends in"),
+        (["--input", "test", "--out", "p.nii.gz"], 2, "--out p.nii.gz ends in .nii.gz, as a file does: leave .nii.gz"),
         (["--input", "test/x.npy", "--out", "p.npz", "--window", "1"], 2, "--window wants two numbers"),
         (["--input", "test/x.npy", "--out", "p.npz", "--patch", "a,b"], 2, "must be numbers with commas between"),
         (["--input", "w.safetensors", "--out", "p.npz"], 1, "holds no file of kind"),
@@ -201,7 +206,82 @@ def odd_inputs(project: Path) -> None:
 def test_predict_says_what_is_wrong(inn: Inn, odd_inputs: None, words: list[str], code: int, message: str) -> None:
     shown = inn("predict", *NET, *words)
 
-    assert shown.exit_code == code and message in shown.stderr
+    assert shown.exit_code == code and message in " ".join(shown.stderr.split())
+    assert not list(Path().glob("p*.npz*")) and not list(Path().glob("p.nii*"))
+
+
+def test_a_folder_with_one_input_gives_the_file_that_was_asked_for(inn: Inn, tmp_path: Path) -> None:
+    shown = inn("predict", *NET, "--input", "test", "--out", tmp_path / "p.npz")
+
+    assert shown.exit_code == 0, shown.output
+    record = load_npz(tmp_path / "p.npz")
+    assert record.target is not None and len(record.point) == 24
+
+
+def test_a_file_holds_what_the_help_says(inn: Inn, tmp_path: Path) -> None:
+    calibrated = tmp_path / "c.safetensors"
+    inn("calibrate", *NET, "--data", "held-out", "--out", calibrated)
+
+    for name, source in (("net.safetensors", "test/x.npy"), (calibrated, "test")):
+        inn("predict", "--net", name, *MODEL, "--input", source, "--out", tmp_path / "p.npz", "--overwrite")
+
+        names = {"point", "below", "above", "promise", "input"} | ({"target"} if source == "test" else set())
+        with np.load(tmp_path / "p.npz") as file:
+            assert set(file) == names
+        said = " ".join(inn("predict", "--help").stdout.split())
+        assert all(name in said for name in (*names, "score, where it is not the width", "dims", "spacing", "unit"))
+
+
+def test_what_is_promised_goes_along_to_the_page(inn: Inn, tmp_path: Path) -> None:
+    calibrated, page = tmp_path / "c.safetensors", tmp_path / "page.html"
+    inn("calibrate", *NET, "--data", "held-out", "--out", calibrated)
+    words = ["--input", "test/x.npy", "--out", tmp_path / "p.npz", "--overwrite"]
+
+    found = json.loads(inn("predict", "--net", calibrated, *MODEL, *words, "--json").stdout)
+    inn("view", tmp_path / "p.npz", "--export", page)
+    assert "at most 0.1" in found["promise"] and load_npz(tmp_path / "p.npz").promise == found["promise"]
+    assert found["promise"] in page.read_text()
+
+    found = json.loads(inn("predict", *NET, *words, "--json").stdout)
+    inn("view", tmp_path / "p.npz", "--export", page, "--overwrite")
+    assert found["promise"] is None and "None: the network was not calibrated." in page.read_text()
+
+
+def test_a_promise_is_not_carried_over_to_blended_patches(inn: Inn, tmp_path: Path, image_net: list[str]) -> None:
+    import userproject
+
+    net = intervalnn.load("image.safetensors", userproject.image_net().eval())
+    images = torch.rand(12, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        intervalnn.calibrate(net, [(images, net.model(images) + 0.05)], coverage=0.9)
+    net.save(tmp_path / "c.safetensors")
+    nibabel.save(nibabel.Nifti1Image(np.zeros((8, 8, 2), np.int16), np.eye(4)), tmp_path / "scan.nii")
+    words = ["--net", tmp_path / "c.safetensors", *image_net[2:], "--input", tmp_path / "scan.nii", "--format", "npz"]
+
+    for out, patches in {
+        "whole": [],
+        "cut": ["--patch", "8,8"],
+        "blended": ["--patch", "6,6", "--overlap", 0.5],
+    }.items():
+        shown = inn("predict", *words, *patches, "--out", tmp_path / f"{out}.npz")
+        assert shown.exit_code == 0, shown.output
+
+        promise = load_npz(tmp_path / f"{out}.npz").promise
+        assert "at most 0.1" in promise and ("need not hold" in promise) == (out == "blended")
+        assert promise in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize(("out", "hint"), [("p.nii.gz", "leave .nii.gz out"), ("p.npz", "add --format npz")])
+def test_a_volume_gives_no_folder_that_looks_like_a_file(
+    inn: Inn, tmp_path: Path, image_net: list[str], out: str, hint: str
+) -> None:
+    nibabel.save(nibabel.Nifti1Image(np.zeros((8, 8, 2), np.int16), np.eye(4)), tmp_path / "scan.nii")
+
+    shown = inn("predict", *image_net, "--input", tmp_path / "scan.nii", "--out", tmp_path / out)
+
+    said = " ".join(shown.stderr.split())
+    assert shown.exit_code == 2 and "a volume gives a folder" in said and hint in said
+    assert [path.name for path in tmp_path.iterdir()] == ["scan.nii"]
 
 
 def test_a_nifti_volume_gives_nifti_files_on_its_grid(inn: Inn, tmp_path: Path, image_net: list[str]) -> None:
@@ -212,6 +292,8 @@ def test_a_nifti_volume_gives_nifti_files_on_its_grid(inn: Inn, tmp_path: Path, 
     shown = inn("predict", *image_net, "--input", tmp_path / "scan.nii.gz", "--out", tmp_path / "out")
 
     assert shown.exit_code == 0, shown.output
+    record = load_nifti(tmp_path / "out" / "point.nii.gz")
+    assert (record.unit, record.promise) == ("HU", "None: the network was not calibrated.")
     parts = {name: nibabel.load(tmp_path / "out" / f"{name}.nii.gz") for name in ("lower", "point", "upper")}
     np.testing.assert_allclose(parts["point"].affine, affine)
     width = parts["upper"].get_fdata() - parts["lower"].get_fdata()
@@ -260,6 +342,7 @@ def test_a_dicom_series_gives_series_that_belong_to_it(inn: Inn, tmp_path: Path,
     source = pydicom.dcmread(min((tmp_path / "study").iterdir()))
     assert len(slices) == 4
     assert pydicom.dcmread(slices[0]).StudyInstanceUID == source.StudyInstanceUID
+    assert "not calibrated" in pydicom.dcmread(slices[0]).DerivationDescription
 
 
 # --- evaluate and explain ---
@@ -334,11 +417,15 @@ def test_view_exports_a_part_of_a_prediction(inn: Inn, tmp_path: Path) -> None:
 
     shown, again = inn(*words, "--slices", "2:6:2", "--unit", "mm"), inn(*words)
     wrong, aimless = inn(*words, "--slices", "a", "--overwrite"), inn(*words[:2], "--slices", "1:2")
+    text, short = (inn(*words[:3], tmp_path / name) for name in ("page.txt", "short.htm"))
 
     assert shown.exit_code == 0 and "mm" in (tmp_path / "page.html").read_text()
     assert again.exit_code == 1 and "is there already" in again.stderr
     assert wrong.exit_code == 2 and "START:STOP:STEP, got 'a'" in wrong.stderr
     assert aimless.exit_code == 2 and "--slices is for --export" in aimless.stderr
+    assert text.exit_code == 2 and "must end in .html or .htm, got" in " ".join(text.stderr.split())
+    assert not (tmp_path / "page.txt").exists()
+    assert short.exit_code == 0 and (tmp_path / "short.htm").exists()
 
 
 def test_report_writes_a_page_of_what_evaluate_wrote(inn: Inn, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def calibrate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, A
 
     chosen = config.calibrate
     assert chosen.net is not None and chosen.data is not None and chosen.out is not None
-    out = refuse_existing(chosen.out, overwrite, reads=(config.model.weights, chosen.data))
+    out = refuse_existing(chosen.out, overwrite, ends=".safetensors", reads=(config.model.weights, chosen.data))
     device = device_of(config.device)
     net = load_network(chosen.net, config.model, device)
     data = loader_of(chosen.data, chosen.data_options, net.model, batch_size=config.batch_size, device=device)

@@ -114,13 +114,14 @@ def command(*sections: str, writes: bool = True, example: str = "") -> Callable[
 
 
 def refuse_existing(
-    path: Path, overwrite: bool, *, folder: bool = False, reads: Iterable[str | Path | None] = ()
+    path: Path, overwrite: bool, *, ends: str = "", folder: bool = False, reads: Iterable[str | Path | None] = ()
 ) -> Path:
     """Return a path to write to, if that can be done and nothing is there that would be lost.
 
     Args:
         path: What is to be written.
         overwrite: Whether what is there may be replaced.
+        ends: What its name must end in.
         folder: Whether it may become a folder.
         reads: What the command reads, which is never replaced.
     """
@@ -135,6 +136,8 @@ def refuse_existing(
         raise FileExistsError(f"{path} is what this command reads, and is not replaced; choose another name")
     if path.is_dir() and not folder:
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it")
+    if not path.name.endswith(ends):
+        raise click.UsageError(f"--out must end in {ends}, got {path}.")
     check_writable(path)
     return path
 

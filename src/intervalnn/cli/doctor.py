@@ -32,7 +32,7 @@ def doctor(screen: Screen) -> None:
     if not any(device["device"].startswith("cuda") for device in devices):
         screen.say("No GPU that torch can use: all runs on the CPU.")
     wrong = [each["name"] for each in packages if each["extra"] is None and not each["fits"]]
-    problems = [f"{name} must be installed or updated: pip install --upgrade intervalnn" for name in wrong]
+    problems = [f"{name} must be installed or updated, from a clone: pip install ." for name in wrong]
     problems += [f"on {each['device']} a small network gets no bounds" for each in devices if each["error"]]
     found = {
         "intervalnn": __version__,
@@ -81,7 +81,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _table(packages: list[dict[str, Any]]) -> Any:
     from rich.table import Table
 
-    table = Table("package", "at least", "installed", "extra", caption='An extra: pip install "intervalnn[NAME]"')
+    table = Table("package", "at least", "installed", "extra", caption='An extra, from a clone: pip install ".[NAME]"')
     for each in packages:
         style = None if each["fits"] else "red" if each["extra"] is None else "yellow"
         table.add_row(each["name"], each["wanted"], each["installed"] or "no", each["extra"], style=style)

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
+FITTED = """give --method a function of your own that returns a fitted one, such as q=mymethods:quantiles with
+
+def quantiles(model):
+    method = inn.QuantileHeads(model)
+    inn.fit(method, train)
+    return method"""
+
 
 @command(
     "model",
@@ -48,7 +55,7 @@ def evaluate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, An
     if clash := chosen.nets.keys() & chosen.methods.keys():
         raise click.UsageError(f"A network and a method are both named {min(clash)!r}; name one of them otherwise.")
     reads = (*chosen.nets.values(), config.model.weights, chosen.data, chosen.held_out)
-    out = refuse_existing(chosen.out, overwrite, reads=reads)
+    out = refuse_existing(chosen.out, overwrite, ends=".json", reads=reads)
     metrics = _metrics(chosen.metrics)
     torch.manual_seed(chosen.seed)
     device = device_of(config.device)
@@ -78,6 +85,7 @@ def _methods(config: Config, device: Device) -> tuple[dict[str, Any], nn.Module]
     """Return the networks and methods by name, and a model with its weights."""
     from intervalnn.cli.models import load_network, make_model
     from intervalnn.cli.references import call, resolve
+    from intervalnn.pairs import is_fitted
 
     chosen = config.evaluate
     # Each file gets a model of its own, since it may bring the model's weights along.
@@ -85,6 +93,8 @@ def _methods(config: Config, device: Device) -> tuple[dict[str, Any], nn.Module]
     model = next(iter(found.values())).model if found else make_model(config.model, device)
     for name, reference in chosen.methods.items():
         found[name] = call(reference, resolve(reference), model, options={})
+        if not is_fitted(found[name]):
+            raise ValueError(f"method {name!r} was never fitted, and inn evaluate fits nothing; {FITTED}")
     return found, model
 
 

@@ -47,7 +47,7 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     chosen = config.fit
     assert chosen.out is not None and chosen.data is not None
     reads = (config.model.weights, chosen.data, chosen.val)
-    out = refuse_existing(chosen.out, overwrite, reads=reads)
+    out = refuse_existing(chosen.out, overwrite, ends=".safetensors", reads=reads)
     checkpoint = chosen.checkpoint or out.with_name(f"{out.name}.checkpoint")
     if os.path.realpath(checkpoint) == os.path.realpath(out):
         raise click.UsageError(f"--checkpoint and --out are both {out}, and the checkpoint goes when all is done.")
@@ -67,7 +67,7 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     if chosen.val is not None:
         val = loader_of(chosen.val, chosen.val_options, model, batch_size=config.batch_size, device=device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    screen.say(f"{config.model.factory}: {parameters:,} parameters, on {device}")
+    screen.say(f"{config.model.factory}: {_counted(parameters, 'parameter')}, on {device}")
     start = time.perf_counter()
     history = _fitted(screen, net, train, val, config, checkpoint)
     net.training_settings = history.settings
@@ -78,13 +78,23 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
         dist.destroy_process_group()
     found = _summary(net, history)
     screen.say(
-        f"Fitted the gaps of {len(net.names)} parameters in {found['epochs']} epochs, "
+        f"Fitted the gaps of {_counted(len(net.names), 'parameter')} in {_counted(found['epochs'], 'epoch')}, "
         f"{time.perf_counter() - start:.0f} s: coverage {found['coverage']:.3f}, mean width {found['width']:.3g} "
         f"on the data that it was fitted to, as a mean over the last epoch."
     )
     screen.say(f"Wrote {out}")
     screen.hint("calibrate", "--net", out, *model_flags(config.model), "--data", "HELD_OUT", "--out", "CALIBRATED")
     return {"out": out, **found}
+
+
+def _counted(number: int, what: str) -> str:
+    """Return so many of something in words.
+
+    Example:
+        >>> _counted(1, "epoch"), _counted(2000, "epoch")
+        ('1 epoch', '2,000 epochs')
+    """
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _summary(net: IntervalNetwork, history: History) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def as_flag(name: str, option: Option) -> click.Option:
 
 def _shown(default: Any) -> str:
     if isinstance(default, tuple) and default:
-        default = ",".join(f"{each:g}" for each in default)
+        default = ",".join(each if isinstance(each, str) else f"{each:g}" for each in default)
     return "" if default is None or isinstance(default, bool | tuple | dict) else f"  [default:{NBSP}{default}]"
 
 

@@ -39,18 +39,25 @@ def _module(name: str) -> ModuleType:
     here = os.getcwd()  # noqa: PTH109 - sys.path holds texts
     if here not in sys.path:
         sys.path.insert(0, here)
+    if "/" in name or name.startswith("."):  # a path, which Python would take for something else
+        raise ImportError(_no_module(name, ".".join(Path(name.removesuffix(".py")).parts)))
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise ImportError(f"{name} imports {error.name}, which is not installed") from error
-        files = [path.stem for path in Path(here).glob("*.py")]
-        raise ImportError(
-            f"there is no module {error.name!r}, neither in {here} nor among what is installed"
-            + did_you_mean(error.name, files)
-        ) from error
+        raise ImportError(_no_module(error.name, error.name)) from error
     except Exception as error:
         raise ImportError(f"{name} could not be imported: {type(error).__name__}: {error}") from error
+
+
+def _no_module(name: str, meant: str) -> str:
+    """Return what to say of a module that is not there, and which in the working directory may have been meant."""
+    here = Path.cwd()
+    files = [path.stem for path in here.glob("*.py")]
+    if "." in meant and here.joinpath(*meant.split(".")).with_suffix(".py").is_file():
+        files = [meant]
+    return f"there is no module {name!r}, neither in {here} nor among what is installed{did_you_mean(meant, files)}"
 
 
 def call(reference: str, function: Any, *args: Any, options: Mapping[str, Any]) -> Any:

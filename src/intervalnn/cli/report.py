@@ -29,6 +29,6 @@ def report(screen: Screen, *, results: Path, out: Path, overwrite: bool) -> dict
     """
     from intervalnn.report.html import write_report
 
-    written = write_report(results, refuse_existing(out, overwrite, reads=(results,)))
+    written = write_report(results, refuse_existing(out, overwrite, ends=".html", reads=(results,)))
     screen.say(f"Wrote {written}")
     return {"out": written}

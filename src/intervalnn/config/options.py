@@ -209,7 +209,8 @@ class Evaluate:
         dict[str, str],
         Flag(
             "--method",
-            "Another method: what makes it of the model, such as intervalnn:MCDropout; may be repeated.",
+            "Another method: what makes it of the model, such as intervalnn:MCDropout, or a function of your own that "
+            "returns a fitted one; may be repeated.",
             metavar="[NAME=]MODULE:NAME",
         ),
     ] = field(default_factory=dict)
@@ -249,12 +250,21 @@ class Export:
 
     net: _Net = None
     data: Annotated[
-        str | None, Flag("--data", f"Of which the first batch is the example. {_DATA}", required=True, metavar="DATA")
+        str | None,
+        Flag("--data", f"Of which the first batch is the example. {_DATA} Or x.npy.", required=True, metavar="DATA"),
     ] = None
     data_options: _Options = field(default_factory=dict)
     out: Annotated[
         Path | None, Flag("--out", "File to write: .onnx, .pt2, or .aoti.pt2, which is compiled.", required=True)
     ] = None
+    outputs: Annotated[
+        tuple[str, ...],
+        Flag(
+            "--outputs",
+            "What to return, with commas between: point, lower, upper, below, above, score, direction.",
+            metavar="NAMES",
+        ),
+    ] = ("point", "lower", "upper")
     dynamic: Annotated[bool, Flag("--dynamic", "Whether batch and image size may vary.")] = True
     verify: Annotated[bool, Flag("--verify", "Whether to run the file, and compare it with the network.")] = True
 

@@ -51,6 +51,11 @@ class Baseline(nn.Module):
         tensors = chain.from_iterable(chain(module.parameters(), module.buffers()) for module in modules)
         return next((tensor.device for tensor in tensors), torch.device("cpu"))
 
+    @property
+    def fitted(self) -> bool:
+        """Whether it was trained, where it trains anything."""
+        return True
+
     @torch.no_grad()
     def point(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return what the underlying model predicts, in eval mode whatever mode it is in."""

@@ -44,6 +44,7 @@ class Ensemble(Baseline):
         if len(members) < 2:
             raise ValueError(f"an ensemble has at least 2 members, for fewer have no deviation, got {len(members)}")
         self.own: nn.ModuleList | None = None
+        self._start: list[float] = []  # some numbers of its own members, before they are trained
 
     @staticmethod
     def like(model: nn.Module, members: int = 5, *, coverage: float = 0.9, seed: int = 0) -> Ensemble:
@@ -57,7 +58,13 @@ class Ensemble(Baseline):
         """
         ensemble = Ensemble([_drawn_anew(model, (seed + 1) * 1_000_003 + i) for i in range(members)], coverage=coverage)
         ensemble.own, ensemble._read = nn.ModuleList(ensemble._read), ()
+        ensemble._start = _first_numbers(ensemble.own)
         return ensemble
+
+    @property
+    def fitted(self) -> bool:
+        """Whether its own members were trained; those that were given have been."""
+        return self.own is None or _first_numbers(self.own) != self._start
 
     @property
     def members(self) -> tuple[nn.Module, ...]:
@@ -93,6 +100,11 @@ class Ensemble(Baseline):
     def extra_repr(self) -> str:
         """Return what stands between the brackets when it is printed."""
         return f"{len(self.members)} x {super().extra_repr()}"
+
+
+def _first_numbers(members: nn.Module) -> list[float]:
+    """Return the first number of each parameter: training moves some of them at least."""
+    return [float(parameter.detach().flatten()[0].real) for parameter in members.parameters() if parameter.numel()]
 
 
 @torch.no_grad()

@@ -33,6 +33,11 @@ class Headed(Baseline):
         super().__init__(model, coverage=coverage)
         self.heads = Heads(model, self.outputs, own=self.own, kind=heads, last=last)
 
+    @property
+    def fitted(self) -> bool:
+        """Whether it was trained, by :func:`intervalnn.fit` or any other loop: its heads are not as they started."""
+        return self.heads.trained(self.model)
+
     def start_fit(self, *, coverage: float | None, mae: float) -> losses.Loss:
         """Take the size of the model's errors as the unit, and return the loss; for :func:`intervalnn.fit`."""
         self._start_anew(coverage)

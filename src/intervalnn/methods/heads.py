@@ -56,6 +56,15 @@ class Heads(nn.Module):
         self.networks = nn.ModuleList(own_copy(model) for _ in range(outputs + own if kind == "copy" else 1))
         self.layer = _zeros_like(self._beside(), outputs) if kind == "layer" else None
 
+    def trained(self, model: nn.Module) -> bool:
+        """Say whether anything differs from the start: the scale, layers of zeros, copies of the model."""
+        if bool(self.scale != 1):
+            return True
+        if self.layer is not None:
+            return any(bool(parameter.any()) for parameter in self.layer.parameters())
+        pairs = (pair for own in self.networks for pair in zip(own.parameters(), model.parameters(), strict=False))
+        return any(not torch.equal(own, start.to(own.device)) for own, start in pairs)
+
     def _beside(self) -> nn.Module:
         """Return the weight layer beside which the heads are."""
         known: dict[str, nn.Module] = {
