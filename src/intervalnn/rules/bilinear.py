@@ -74,8 +74,8 @@ class Layout:
     def unstack(self, result: Tensor) -> tuple[Tensor, Tensor]:
         """Return the two products that a stacked weight has computed."""
         if self.groups == 1:
-            first, second = result.chunk(2, self.output)
-            return first, second
+            half = result.size(self.output) // 2  # not by chunk, whose size onnxscript must know
+            return result.narrow(self.output, 0, half), result.narrow(self.output, half, half)
         grouped = result.unflatten(self.output, (self.groups, 2, -1))
         first, second = grouped.unbind(self.output - 1)
         return first.flatten(self.output - 1, self.output), second.flatten(self.output - 1, self.output)
