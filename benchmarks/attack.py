@@ -92,10 +92,8 @@ def _attacked(
     """Return what was found; gaps may be too small by rounding, of the outputs and, as a share, of their own."""
     finite = bounds.width.isfinite()
     rounding = ROUNDING[x.dtype] * float(bounds.point.abs().max())
-    slack = (rounding + roundings * gap.to(x.dtype) for gap in (bounds.below, bounds.above))
-    allowed = inn.Interval(
-        bounds.point, *(gap + more for gap, more in zip((bounds.below, bounds.above), slack, strict=True))
-    )
+    gaps = ((1 + roundings) * gap.to(x.dtype) + rounding for gap in (bounds.below, bounds.above))
+    allowed = inn.Interval(bounds.point, *gaps)
     outside, outputs, reached = 0, 0, []
     for _ in range(TARGETS):
         component = int(torch.randint(bounds.point.numel(), (), generator=generator, device=x.device))

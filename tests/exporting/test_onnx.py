@@ -190,9 +190,7 @@ def test_half_precision_is_compared_by_its_own_rounding(tmp_path: Path) -> None:
 def test_what_the_runtime_cannot_load_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     net = widened(nn.Linear(3, 2).bfloat16(), signal(2, 3).bfloat16())
 
-    with pytest.raises(
-        RuntimeError, match=r"onnxruntime cannot load what was written \(.*; set verify=False|onnxruntime"
-    ):
+    with pytest.raises(RuntimeError, match=r"onnxruntime cannot load what was written \(.*set verify=False"):
         export(net, signal(2, 3).bfloat16(), tmp_path / "net.onnx", dynamic=False)
 
     assert not list(tmp_path.iterdir())

@@ -13,22 +13,13 @@ import torch
 from torch import Tensor, nn
 
 import intervalnn as inn
-from intervalnn.methods import (
-    ConstantWidth,
-    Ensemble,
-    ErrorPredictor,
-    IntervalLossHeads,
-    MCDropout,
-    ProbOut,
-    QuantileHeads,
-)
 from intervalnn.pairs import is_fitted
 
-HEADED = [ErrorPredictor, ProbOut, QuantileHeads, IntervalLossHeads]
+HEADED = [inn.ErrorPredictor, inn.ProbOut, inn.QuantileHeads, inn.IntervalLossHeads]
 LEARNING: dict[str, Callable[[nn.Module], Any]] = {
     **{each.__name__: each for each in HEADED},
     **{f"{each.__name__} of copies": partial(each, heads="copy") for each in HEADED},
-    "Ensemble.like": Ensemble.like,
+    "Ensemble.like": inn.Ensemble.like,
     "IntervalNetwork": inn.IntervalNetwork,
     "the last layer of an IntervalNetwork": partial(inn.IntervalNetwork, layers=1),
 }
@@ -90,7 +81,9 @@ def test_a_loop_of_ones_own_fits_too(make: Callable[[nn.Module], Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [ConstantWidth, MCDropout, lambda given: Ensemble([given, model()])], ids=["constant", "dropout", "members"]
+    "make",
+    [inn.ConstantWidth, inn.MCDropout, lambda given: inn.Ensemble([given, model()])],
+    ids=["constant", "dropout", "members"],
 )
 def test_what_learns_nothing_needs_no_fit(make: Callable[[nn.Module], Any]) -> None:
     assert is_fitted(make(model()))

@@ -20,6 +20,7 @@ from intervalnn.prediction import Prediction
 
 __all__ = ["Allowed", "agreement", "deviations"]
 
+_ROUNDING = 1e-5  # of the largest entry, in float32: runtimes add up in another order
 _EPSILONS = 4  # by which runtimes may differ that add up in another order, or round less often
 
 
@@ -33,13 +34,13 @@ class Allowed:
     """
 
     of_width: float
-    of_largest_entry: float = 1e-5
+    of_largest_entry: float = _ROUNDING
 
     @staticmethod
     def for_dtypes(tolerance: float, point: torch.dtype, gap: torch.dtype) -> Allowed:
         """Return what a user allows, or a few roundings of these data types where that is more."""
         of_gap, of_point = (_EPSILONS * torch.finfo(dtype).eps for dtype in (gap, point))
-        return Allowed(max(tolerance, of_gap), max(1e-5, of_point))
+        return Allowed(max(tolerance, of_gap), max(_ROUNDING, of_point))
 
     def of(self, want: Prediction) -> Tensor:
         """Return by how much each component may differ."""

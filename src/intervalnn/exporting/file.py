@@ -161,8 +161,9 @@ def _verification(
     try:
         run = runtime.open(file)
     except Exception as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise RuntimeError(
-            f"{' and '.join(runtime.runners)} cannot load what was written ({str(error).splitlines()[0]}); it may not "
+            f"{' and '.join(runtime.runners)} cannot load what was written ({reason}); it may not "
             "know the network's data types: set verify=False to write it for another runtime, or export to a .pt2 file"
         ) from error
     once = {tuple(call.shapes): call for call in calls}.values()
