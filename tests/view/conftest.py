@@ -1,14 +1,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from intervalnn.view import serving
+
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open an address; afterwards, fail if the page complained or asked for anything elsewhere."""
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Serve what is under a path until the test is over, and return the address."""
+    with ExitStack() as servers:
+        yield lambda path: servers.enter_context(serving(path))
+
+
+@pytest.fixture
+def open_page(browser: Any, serve: Callable[[Path], str]) -> Iterator[Callable[..., Any]]:
+    """Open an address; afterwards, fail if the page complained or asked for anything elsewhere.
+
+    Pages fetch ahead, so they are closed before what serves them is stopped: hence `serve` here.
+    """
     contexts: list[Any] = []
     complaints: list[str] = []
     asked: list[tuple[str, str]] = []

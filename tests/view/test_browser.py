@@ -18,6 +18,7 @@ from view.made import COLUMNS, ROWS, SLICES, prediction, shown, signals, volume
 from view.test_nifti import write
 
 Open = Callable[..., Any]
+Serve = Callable[[Path], str]
 SPACING = (0.8, 0.7)
 
 
@@ -413,20 +414,19 @@ def test_a_signal_page_of_its_own_opens_too(open_page: Open, files: Path, tmp_pa
     assert page.locator("#slice-number").inner_text() == "1 of 5"
 
 
-def test_the_promise_of_the_one_that_is_open_is_shown(open_page: Open, tmp_path: Path) -> None:
+def test_the_promise_of_the_one_that_is_open_is_shown(open_page: Open, serve: Serve, tmp_path: Path) -> None:
     made, _ = prediction((2, 1, 9, 8))
     save_npz(tmp_path / "a.npz", made, promise="At most <b>one</b> in ten.")
     volume(tmp_path / "b.npz")
     page = open_page(export_html(tmp_path / "a.npz", tmp_path / "page.html").as_uri())
     assert page.locator("#promise").inner_text() == "Promise At most <b>one</b> in ten."
 
-    with serving(tmp_path) as address:
-        page = open_page(address)
-        assert page.locator("#promise").inner_text() == "Promise At most <b>one</b> in ten."
-        page.locator("#entry").select_option("b")
-        page.wait_for_selector("[data-panel=error]")
+    page = open_page(serve(tmp_path))
+    assert page.locator("#promise").inner_text() == "Promise At most <b>one</b> in ten."
+    page.locator("#entry").select_option("b")
+    page.wait_for_selector("[data-panel=error]")
 
-        assert not page.locator("#promise").is_visible()  # nobody said
+    assert not page.locator("#promise").is_visible()  # nobody said
 
 
 def test_the_colours_of_the_direction_are_named_by_the_wider_side(open_page: Open, scan: str) -> None:
@@ -437,25 +437,26 @@ def test_the_colours_of_the_direction_are_named_by_the_wider_side(open_page: Ope
     assert "on which side the truth is more likely it does not say" in page.locator("#help-note").inner_text()
 
 
-def test_several_predictions_can_be_chosen_and_a_broken_one_says_so(open_page: Open, tmp_path: Path) -> None:
+def test_several_predictions_can_be_chosen_and_a_broken_one_says_so(
+    open_page: Open, serve: Serve, tmp_path: Path
+) -> None:
     volume(tmp_path / "a.npz")
     signals(tmp_path / "b.npz")
     write(tmp_path / "c")
     (tmp_path / "d.npz").write_bytes(b"broken")
-    with serving(tmp_path) as address:
-        page = open_page(address)
-        choice = page.locator("#entry")
-        assert choice.locator("option").all_inner_texts() == ["a", "b", "d", "c"]
+    page = open_page(serve(tmp_path))
+    choice = page.locator("#entry")
+    assert choice.locator("option").all_inner_texts() == ["a", "b", "d", "c"]
 
-        choice.select_option("b")
-        page.wait_for_selector("#signal", state="visible")
-        page.locator("body").click(position={"x": 5, "y": 5})
-        page.keyboard.press("b")
-        page.wait_for_selector("#panels", state="visible")
-        choice.select_option("c")
-        page.wait_for_selector(".letter")
-        assert page.locator("[data-panel=point] .letter").all_inner_texts() == ["A", "P", "R", "L"]
-        assert not page.locator("[data-panel=error]").count()
+    choice.select_option("b")
+    page.wait_for_selector("#signal", state="visible")
+    page.locator("body").click(position={"x": 5, "y": 5})
+    page.keyboard.press("b")
+    page.wait_for_selector("#panels", state="visible")
+    choice.select_option("c")
+    page.wait_for_selector(".letter")
+    assert page.locator("[data-panel=point] .letter").all_inner_texts() == ["A", "P", "R", "L"]
+    assert not page.locator("[data-panel=error]").count()
 
 
 def test_a_broken_file_and_a_stopped_viewer_are_told(browser: Any, tmp_path: Path) -> None:
@@ -522,12 +523,11 @@ SCROLL = """async ([first, count]) => {
 
 
 @pytest.mark.slow
-def test_a_large_volume_scrolls_without_stutter(open_page: Open, tmp_path: Path) -> None:
+def test_a_large_volume_scrolls_without_stutter(open_page: Open, serve: Serve, tmp_path: Path) -> None:
     made, target = prediction((80, 512, 512))
     point, below, above, truth = (part.numpy() for part in (made.point, made.below, made.above, target))
     np.savez(tmp_path / "large.npz", point=point, below=below, above=above, target=truth)
-    with serving(tmp_path / "large.npz") as address:
-        page = open_page(address)
-        times = page.evaluate(SCROLL, [0, 40]) + page.evaluate(SCROLL, [41, 38])
+    page = open_page(serve(tmp_path / "large.npz"))
+    times = page.evaluate(SCROLL, [0, 40]) + page.evaluate(SCROLL, [41, 38])
 
     assert statistics.median(times) < 100 and max(times) < 1000  # a loaded machine takes longer than 15 and 130
