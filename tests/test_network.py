@@ -267,6 +267,29 @@ def test_predict_refuses_batches_that_make_no_sense(size: int, message: str) -> 
         inn.IntervalNetwork(Two(), layers=[]).predict(torch.ones(4), torch.ones(3), batch_size=size)
 
 
+@pytest.mark.parametrize(
+    ("x", "message"), [((), "the call has no tensor among its arguments"), ((torch.ones(()),), r"got shapes \[\(\)\]")]
+)
+def test_predict_in_batches_wants_something_to_cut(x: tuple[Tensor, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        inn.IntervalNetwork(make()).predict(*x, batch_size=2)
+
+
+def test_balancing_takes_large_sensitivities_in_half_precision() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(6))).half().eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(2)
+    net, x = inn.IntervalNetwork(model), torch.randn(8, 64).half()
+
+    sensitivity = net.balance(x)
+
+    assert max(sensitivity.values()) > torch.finfo(torch.float16).max
+    assert not any(gap.isnan().any() for gap in net.parameters())
+    net.set_gaps("0.bias", below=0.01, above=0.01)
+    assert net(x).width.isfinite().all() and (net(x).width > 0).any()
+
+
 def test_predict_keeps_the_models_structure() -> None:
     class Structured(Net):
         def forward(self, x: Tensor) -> Any:

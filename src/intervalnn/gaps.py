@@ -54,7 +54,8 @@ class Gaps(nn.Module):
         self.below = nn.Parameter(around.new_zeros(shape))
         for_both = kind == "symmetric" and around.dim() > 1
         self.above = None if for_both else nn.Parameter(around.new_zeros(shape))
-        self.register_buffer("scale", around.new_ones(()))
+        wide = torch.promote_types(around.dtype, torch.float32)  # sensitivities reach a million and more
+        self.register_buffer("scale", around.new_ones((), dtype=wide))
 
     @property
     def sides(self) -> tuple[nn.Parameter, ...]:

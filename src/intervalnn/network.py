@@ -513,12 +513,11 @@ def _with_gap_dtype(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor |
 def _batches(call: Call, size: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     if size < 1:
         raise ValueError(f"batch_size must be at least 1, got {size}")
-    total = len(call.tensors[0])
-    if any(len(t) != total for t in call.tensors):
-        raise ValueError(
-            f"with batch_size, all tensors must have one first dimension, got {[len(t) for t in call.tensors]}"
-        )
-    for start in range(0, max(total, 1), size):
+    total = call.tensors[0].shape[:1] if call.tensors else (1,)  # none at all is refused where it is captured
+    if not total or any(t.shape[:1] != total for t in call.tensors):
+        shapes = [tuple(t.shape) for t in call.tensors]
+        raise ValueError(f"with batch_size, all tensors must have one first dimension, got shapes {shapes}")
+    for start in range(0, max(*total, 1), size):
         yield call.rebuild([t[start : start + size] for t in call.tensors])
 
 

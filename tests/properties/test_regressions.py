@@ -316,3 +316,45 @@ def test_norms_keep_their_gaps_in_half_precision(norm: nn.Module, dtype: torch.d
             slack = 4 * torch.finfo(dtype).eps * (1 + y.abs())
             outside += ((y < bounds.lower - slack) | (y > bounds.upper + slack)).sum()
     assert int(outside) == 0 and (bounds.width > 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_root_mean_square_norm_takes_torchs_epsilon_in_half_precision(dtype: torch.dtype) -> None:
+    """Torch takes that of float32, beside which small squares still count."""
+    point = torch.tensor([[0.01, -0.02, 0.03, 0.01]], dtype=dtype)
+    x = Interval(point, 0.2 * point.abs(), 0.2 * point.abs())
+
+    bounds = inn.apply(aten.rms_norm.default, x, [4])
+
+    for signs in itertools.product((-0.2, 0.2), repeat=4):
+        moved = (point * (1 + torch.tensor(signs, dtype=dtype))).clamp(x.lower, x.upper)
+        value = aten.rms_norm.default(moved, [4])
+        slack = 8 * torch.finfo(dtype).eps * value.abs()
+        assert (bounds.lower <= value + slack).all() and (value - slack <= bounds.upper).all()
+
+
+@pytest.mark.parametrize("eps", [1e-5, 1e-7])
+def test_a_channel_without_variance_keeps_its_gaps_in_half_precision(eps: float) -> None:
+    norm = nn.BatchNorm1d(1, eps=eps).half().eval()
+    norm.running_var.zero_()
+    x = Interval.of(torch.tensor([[0.01]], dtype=torch.float16))
+    x = Interval(x.point, x.point / 8, x.point / 8)
+
+    bounds = inn.IntervalNetwork(norm, layers=[])(x)
+
+    assert (norm(x.upper.half()) <= (1 + 4 * torch.finfo(torch.float16).eps) * bounds.upper).all()
+    assert bounds.upper.isfinite().all()
+
+
+def test_a_softplus_may_have_any_threshold() -> None:
+    x = _interval([-1.0, 500.0], [2.0, 600.0])
+
+    bounds = inn.apply(aten.softplus.default, x, 1.0, 1000.0)
+
+    torch.testing.assert_close(bounds.upper, aten.softplus.default(x.upper, 1.0, 1000.0))
+
+
+def test_a_group_norm_takes_an_empty_batch() -> None:
+    model = nn.Sequential(nn.Conv1d(1, 4, 1), nn.GroupNorm(2, 4)).eval()
+
+    assert inn.IntervalNetwork(model)(torch.ones(0, 1, 5)).shape == (0, 4, 5)

@@ -78,8 +78,8 @@ def _log_step(lower: Tensor, upper: Tensor, step: Tensor) -> Tensor:
     return torch.where(step > 1.0, F.logsigmoid(upper) - F.logsigmoid(lower), small)
 
 
-def weighted_mean(weights: Interval, values: Value) -> Interval:
-    """Bound ``weights @ values`` for weights that are never negative and add up to one in each row.
+def weighted_mean(point: Tensor, weights: Interval, values: Value) -> Interval:
+    """Bound ``weights @ values``, of which ``point`` is one, for weights ``>= 0`` that add up to one in each row.
 
     Only differences between values matter then, so each column is taken around its middle;
     and a mean never leaves the range of what it is taken of.
@@ -89,7 +89,6 @@ def weighted_mean(weights: Interval, values: Value) -> Interval:
     middle = middle.to(values.dtype)  # any will do, and half precision with bfloat16 gaps has bounds in float32
     centred = Interval(values.point - middle, values.below, values.above)
     mean = bound_product(torch.matmul, weights, split(centred))
-    point = mean.point + middle
     below = torch.minimum(mean.below, (point - values.lower.amin(-2, keepdim=True)).clamp(min=0.0))
     above = torch.minimum(mean.above, (values.upper.amax(-2, keepdim=True) - point).clamp(min=0.0))
     return Interval(point, below, above)
@@ -116,7 +115,7 @@ def attention(
         mask = allowed
     weights = _masked_softmax(scores, mask)
     if isinstance(weights, Interval):
-        bounds = weighted_mean(weights, value)
+        bounds = weighted_mean(point, weights, value)
     else:
         assert isinstance(value, Interval)  # else no interval would have reached this rule
         bounds = bound_product(torch.matmul, weights, split(value, by_interval=False))

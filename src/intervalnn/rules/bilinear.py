@@ -35,6 +35,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from intervalnn.interval import Interval
+from intervalnn.rules.arithmetic import mirrored
 from intervalnn.rules.complexes import complex_product, conjugate, has_complex
 from intervalnn.stretched import Stretched
 from intervalnn.table import aten, rule
@@ -94,12 +95,11 @@ class Joined:
     dim: int
 
     def each(
-        self, make: Callable[[Interval | Tensor], tuple[Tensor, Tensor]], *, moving: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Return both results of ``make``, joined over the parts; over those only that move where asked."""
+        self, make: Callable[[Interval | Tensor], tuple[Tensor, ...]], *, moving: bool = False
+    ) -> tuple[Tensor, ...]:
+        """Return the results of ``make``, joined over the parts; over those only that move where asked."""
         parts = self.moving_parts if moving else self.parts
-        first, second = zip(*map(make, parts), strict=True)
-        return torch.cat(first, self.dim), torch.cat(second, self.dim)
+        return tuple(torch.cat(column, self.dim) for column in zip(*map(make, parts), strict=True))
 
     def whole(self) -> Interval:
         """Return the parts as one interval."""
@@ -147,7 +147,7 @@ class Split:
         layout: Where the outputs lie.
         gap_dtype: Data type of the gaps and of their products.
         nonneg: Whether the first factor is known to be non-negative.
-        moving: First and last but one of the inputs that have gaps; None if all may have.
+        moving: First, and one past the last, of the inputs that have gaps; None if all may have.
         whole: The factor as it came, for complex products.
         shares: By which shares inputs shrink and grow, each along the input's channels; None if they do not.
     """
@@ -222,7 +222,6 @@ _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _MIRRORED = (("sum", "difference"), ("reach_sum", "reach_difference"))
 _AT_ONCE = 8  # channels that a tensor core takes at once
 _FEW = 32  # entries of a window, up to which it is written out
-_ROUNDINGS = 4  # epsilons: sum and difference are rounded as factors, as products, and where they are added up
 
 
 def _laid_out(pairs: dict[str, Tensor], layout: Layout | None) -> dict[str, Tensor]:
@@ -335,16 +334,17 @@ Pair = tuple[Tensor, Tensor] | tuple[None, None]
 
 def _weights_move(product: Product, x: Factor, w: Split) -> Pair:
     if "reach_both" in w.pairs:
-        reach, _ = _by_part(x, lambda part: (_farthest(part, nonneg=w.nonneg).to(w.gap_dtype),) * 2)
+        (reach,) = _by_part(x, lambda part: (_farthest(part, nonneg=w.nonneg).to(w.gap_dtype),))
         both = product(reach, w.pairs["reach_both"])
         return both, both
     if "reach" in w.pairs:
         assert w.layout is not None
-        reach, _ = _by_part(x, lambda part: (_upper(part).to(w.gap_dtype),) * 2)
+        (reach,) = _by_part(x, lambda part: (_upper(part).to(w.gap_dtype),))
         return w.layout.unstack(product(reach, w.pairs["reach"]))
     if "reach_sum" not in w.pairs:
         return None, None
-    return _pair(product, *_by_part(x, _reach), w, "reach_sum", "reach_difference")
+    total, difference = _by_part(x, _reach)
+    return _pair(product, total, difference, w, "reach_sum", "reach_difference")
 
 
 def _inputs_move(product: Product, x: Factor, w: Split) -> Pair:
@@ -352,12 +352,14 @@ def _inputs_move(product: Product, x: Factor, w: Split) -> Pair:
         return _pair(product, *_with_shares(x, w), w, "sum", "difference")
     if isinstance(x, Tensor):
         return None, None
-    return _pair(product, *_by_part(x, _sum_and_difference, moving=w.moving is not None), w, "sum", "difference")
+    moving = w.moving is not None
+    total, difference = _by_part(x, lambda part: _sum_and_difference(part, w.gap_dtype), moving=moving)
+    return _pair(product, total, difference, w, "sum", "difference")
 
 
 def _by_part(
-    x: Factor, make: Callable[[Interval | Tensor], tuple[Tensor, Tensor]], *, moving: bool = False
-) -> tuple[Tensor, Tensor]:
+    x: Factor, make: Callable[[Interval | Tensor], tuple[Tensor, ...]], *, moving: bool = False
+) -> tuple[Tensor, ...]:
     return x.each(make, moving=moving) if isinstance(x, Joined) else make(x)
 
 
@@ -378,9 +380,11 @@ def _reach(x: Interval | Tensor) -> tuple[Tensor, Tensor]:
     return high + low, high - low
 
 
-def _sum_and_difference(x: Interval | Tensor) -> tuple[Tensor, Tensor]:
+def _sum_and_difference(x: Interval | Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return sum and difference of the gaps, rounded no more coarsely than ``dtype``, in which they are multiplied."""
     if isinstance(x, Interval):
-        return x.above + x.below, x.above - x.below
+        below, above = (gap.to(torch.promote_types(gap.dtype, dtype)) for gap in (x.below, x.above))
+        return above + below, above - below
     zero = torch.zeros_like(x)
     return zero, zero
 
@@ -413,11 +417,7 @@ def _stretched(x: Interval | Tensor, shrink: Tensor, grow: Tensor, *, nonneg: bo
 
 
 def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: str, second: str) -> Pair:
-    """Return ``P*p + Q*q`` and ``Q*p + P*q`` from the sums and the differences.
-
-    Where one of the two is much the smaller, it is the difference of two large numbers. Each was rounded a few times,
-    and so it is made larger by as much.
-    """
+    """Return ``P*p + Q*q`` and ``Q*p + P*q`` from the sums and the differences."""
     total, difference = total.to(w.gap_dtype), difference.to(w.gap_dtype)
     if second not in w.pairs:
         assert w.layout is not None
@@ -426,22 +426,7 @@ def _pair(product: Product, total: Tensor, difference: Tensor, w: Split, first: 
         even, odd = w.layout.unstack(product(both, w.pairs[first]))
     else:
         even, odd = product(total, w.pairs[first]), product(difference, w.pairs[second])
-    even = even + odd.abs().mul_(_ROUNDINGS * _epsilon(even))  # torch's compiler loses the alpha of torch.add
-    return even + odd, even - odd
-
-
-def _epsilon(x: Tensor) -> float:
-    """Return how coarsely products are rounded whose results are like ``x``."""
-    if x.is_cuda and x.dtype == torch.float32 and _takes_tf32():
-        return 2.0**-10
-    return torch.finfo(x.dtype).eps
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _takes_tf32() -> bool:
-    """Say whether GPUs may round float32 to TF32 in products."""
-    settings: Any = torch.backends
-    return "tf32" in (settings.cudnn.conv.fp32_precision, settings.cuda.matmul.fp32_precision)
+    return mirrored(even, odd)
 
 
 def _is_matrix(w: Tensor, whole: Split) -> bool:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
+from intervalnn.rules.arithmetic import mirrored
 from intervalnn.table import aten, rule
 
 
@@ -46,10 +47,11 @@ def _halves(x: Interval) -> tuple[Tensor, Tensor]:
 def _around(point: Tensor, even: Tensor, odd: Tensor) -> Interval:
     """Return the interval that reaches ``even + odd`` above and ``even - odd`` below the point."""
     if point.is_complex():
-        pairs = [torch.view_as_real(even), torch.view_as_real(odd)]
-        below, above = (torch.view_as_complex(gap.clamp(min=0.0)) for gap in (pairs[0] - pairs[1], pairs[0] + pairs[1]))
-        return Interval(point, below, above)
-    return Interval(point, (even - odd).clamp(min=0.0), (even + odd).clamp(min=0.0))
+        sides = mirrored(torch.view_as_real(even), torch.view_as_real(odd))
+        above, below = (torch.view_as_complex(gap.clamp(min=0.0)) for gap in sides)
+    else:
+        above, below = (gap.clamp(min=0.0) for gap in mirrored(even, odd))
+    return Interval(point, below, above)
 
 
 def _size(x: Interval, dims: list[int]) -> int:

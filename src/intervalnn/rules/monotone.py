@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import gap_dtype_of, least, most, point_of, still
+from intervalnn.rules.arithmetic import gap_dtype_of, known_ends, least, most, point_of, still
 from intervalnn.table import apply, aten, rule
 
 Function = Callable[..., Tensor]
@@ -58,15 +58,9 @@ def max_pool(fn: Function, x: Interval, kernel: list[int], *rest: Any) -> Interv
     if torch.compiler.is_dynamo_compiling() and _apart(kernel, *rest):
         return _ends(lambda end: largest(end, kernel), x)
     if torch.compiler.is_exporting():  # other runtimes pass over what is not a number
-        lower, upper = (fn(end, kernel, *rest) for end in _known_ends(x))
+        lower, upper = (fn(end, kernel, *rest) for end in known_ends(x))
         return Interval.around(fn(x.point, kernel, *rest), lower, upper, x.gap_dtype)
     return _ends(fn, x, kernel, *rest)
-
-
-def _known_ends(x: Interval) -> tuple[Tensor, Tensor]:
-    """Return both ends, infinite ones instead of those that are not numbers."""
-    lower, upper = x.lower, x.upper
-    return torch.where(lower.isnan(), -torch.inf, lower), torch.where(upper.isnan(), torch.inf, upper)
 
 
 def _apart(
@@ -158,7 +152,7 @@ def softplus(fn: Function, x: Interval, beta: float = 1, limit: float = 20) -> I
     edge = limit / beta
     jumps = (x.lower <= edge) & (x.upper > edge)
     low = torch.where(jumps, lower.clamp(max=edge), lower)
-    high = torch.where(jumps, upper.clamp(min=math.log1p(math.exp(limit)) / beta), upper)
+    high = torch.where(jumps, upper.clamp(min=(max(limit, 0.0) + math.log1p(math.exp(-abs(limit)))) / beta), upper)
     return Interval.around(fn(x.point, beta, limit), low, high, x.gap_dtype)
 
 
@@ -218,7 +212,7 @@ def values_and_indices(fn: Callable[..., Any], x: Interval, *args: Any, **kwargs
 
     An end that is not a number, which torch ranks last, may have any rank.
     """
-    point, lower, upper = (fn(part, *args, **kwargs)[0] for part in (x.point, *_known_ends(x)))
+    point, lower, upper = (fn(part, *args, **kwargs)[0] for part in (x.point, *known_ends(x)))
     return Interval.around(point, lower, upper, x.gap_dtype), None
 
 

@@ -25,8 +25,13 @@ Value = Interval | Tensor
 
 
 def _loo(x: Tensor, dim: int) -> Tensor:
-    """Return the sum over all other entries along ``dim``."""
-    return (x.sum(dim, keepdim=True) - x).clamp(min=0.0)
+    """Return the sum over all other entries along ``dim``, for entries that are not negative.
+
+    Taking an entry out of the whole sum cancels where it is most of it, so the others of that one are added up.
+    """
+    total = x.sum(dim, keepdim=True)
+    most = x > total / 2
+    return torch.where(most, torch.where(most, 0.0, x).sum(dim, keepdim=True), (total - x).clamp(min=0.0))
 
 
 def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -36,12 +41,21 @@ def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, 
     less, for large radii, the triangle inequality of its root.
     """
     off = mid - mid.mean(dim, keepdim=True)
-    others = (((off**2).sum(dim, keepdim=True) - off**2 * (n / (n - 1))) / (n - 1)).clamp(min=0.0)
+    others = _loo_variance(mid, off**2, n, dim)
     slope = (_loo(off.abs() * radius, dim) + off.abs() / (n - 1) * _loo(radius, dim)) * (2 / (n - 1))
     squares = _loo(radius**2, dim) / (n - 1)
     near = (squares > 0) & (squares < others)
     triangle = 2 * torch.sqrt(torch.where(near, others * squares, 1.0)) - squares
     return others, torch.where(near & (triangle < slope), triangle, slope), slope + squares
+
+
+def _loo_variance(x: Tensor, squares: Tensor, n: int, dim: int) -> Tensor:
+    """Return the variance of all other entries along ``dim``, from the squares of the distances from the mean."""
+    total = squares.sum(dim, keepdim=True)
+    most = squares > total / 2  # of that one, all that is left would be rounding
+    mean = torch.where(most, 0.0, x).sum(dim, keepdim=True) / (n - 1)
+    apart = torch.where(most, 0.0, x - mean).square().sum(dim, keepdim=True)
+    return torch.where(most, apart, (total - squares * (n / (n - 1))).clamp(min=0.0)) / (n - 1)
 
 
 def _wide(x: Interval) -> Interval:
@@ -122,7 +136,7 @@ def native_layer_norm(
 def rms_norm(fn: Any, x: Value, shape: list[int], weight: Value | None = None, eps: float | None = None) -> Interval:
     """Bound a root-mean-square norm."""
     point = fn(point_of(x), shape, point_of(weight), eps)
-    tiny = torch.finfo(point.dtype).eps if eps is None else eps
+    tiny = torch.finfo(torch.promote_types(point.dtype, torch.float32)).eps if eps is None else eps  # as torch does
     flat = Interval.of(x).map(lambda part: part.flatten(-len(shape)))
     z = _rms_standardise(flat, tiny, -1).map(lambda part: part.reshape(point.shape))
     return _affine(point, z, weight, None, x, weight)
@@ -147,7 +161,7 @@ def group_norm(
 ) -> Interval:  # fmt: skip
     """Bound a group norm."""
     point = fn(point_of(x), groups, point_of(weight), point_of(bias), eps, *rest)
-    flat = Interval.of(x).map(lambda part: part.reshape(part.size(0), groups, -1))
+    flat = Interval.of(x).map(lambda part: part.unflatten(1, (groups, -1)).flatten(2))
     z = _standardise(flat, eps, -1).map(lambda part: part.reshape(point.shape))
     dims = point.dim()
     return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias)
@@ -182,8 +196,11 @@ def _fixed_statistics(
 ) -> Interval:
     """Bound an affine map per channel."""
     dims = point.dim()
+    bounds = Interval.of(x)
+    if point.dtype in (torch.float16, torch.bfloat16):
+        bounds, mean, var = _wide(bounds), mean.float(), var.float()
     scale, shift = (part.reshape(_along_channels(dims)) for part in (torch.rsqrt(var + eps), mean))
-    z = mul(aten.mul.Tensor, sub(aten.sub.Tensor, Interval.of(x), shift), scale)
+    z = mul(aten.mul.Tensor, sub(aten.sub.Tensor, bounds, shift), scale)
     return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias)
 
 

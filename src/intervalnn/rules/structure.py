@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import around, gap_dtype_of, point_of
+from intervalnn.rules.arithmetic import around, gap_dtype_of, known_ends, mirrored, point_of
 from intervalnn.table import aten, plain, rule
 
 Function = Callable[..., Any]
@@ -253,16 +253,15 @@ def embedding_bag(
 
     point, *others = fn(weight.point, indices, offsets, scale, mode, sparse, sample_weights, *rest)
     if mode == 2:
-        lower, upper = weight.lower, weight.upper
-        ends = torch.where(lower.isnan(), -torch.inf, lower), torch.where(upper.isnan(), torch.inf, upper)
-        lower, upper = (call(end, None)[0] for end in ends)
+        lower, upper = (call(end, None)[0] for end in known_ends(weight))
         return Interval.around(point, lower, upper, weight.gap_dtype), *others
     if sample_weights is None:
         return Interval(point, call(weight.below, None)[0], call(weight.above, None)[0]), *others
     factors = sample_weights.to(weight.gap_dtype)
     even = call((weight.above + weight.below) / 2, factors.abs())[0]
     odd = call((weight.above - weight.below) / 2, factors)[0]
-    return Interval(point, (even - odd).clamp(min=0.0), (even + odd).clamp(min=0.0)), *others
+    above, below = mirrored(even, odd)
+    return Interval(point, below.clamp(min=0.0), above.clamp(min=0.0)), *others
 
 
 @rule(aten.grid_sampler_2d, aten.grid_sampler_3d, aten.grid_sampler, sign="keeps")
@@ -286,11 +285,11 @@ def bicubic(fn: Any, x: Interval, size: Any, align_corners: bool, *scales: Any) 
         _taps(fn.overloadpacket.default, x, axis, point.size(axis), align_corners, scale)
         for axis, scale in zip((-2, -1), by_axis or (None, None), strict=True)
     ]
-    total, difference = (x.above + x.below).to(x.dtype) / 2, (x.above - x.below).to(x.dtype) / 2
-    even = taps[0] @ total @ taps[1].mT
-    odd = fn(difference, size, align_corners, *scales)
-    below, above = ((even - odd).clamp(min=0.0), (even + odd).clamp(min=0.0))
-    return Interval(point, below.to(x.gap_dtype), above.to(x.gap_dtype))
+    below, above = x.below.to(x.dtype), x.above.to(x.dtype)
+    even = taps[0] @ ((above + below) / 2) @ taps[1].mT
+    odd = fn((above - below) / 2, size, align_corners, *scales)
+    above, below = (gap.clamp(min=0.0).to(x.gap_dtype) for gap in mirrored(even, odd))
+    return Interval(point, below, above)
 
 
 def _taps(fn: Any, x: Interval, axis: int, outputs: int, align_corners: bool, scale: float | None) -> Tensor:
