@@ -32,6 +32,7 @@ RESULTS = Path(__file__).parent / "results"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--kills", type=int, default=0, help="go on until there were so many, whatever the time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="REGEX", help="jobs whose names match; all by default")
     parser.add_argument("--out", type=Path, default=RESULTS / "kill.json")
@@ -45,7 +46,11 @@ def main() -> None:
             (root / "whole" / job.name).mkdir(parents=True)
             job.undisturbed(root / "whole" / job.name)
         spent = dict.fromkeys(found, 0.0)
-        while 0.0 in spent.values() or time.monotonic() - start < 60 * given.minutes:
+        while (
+            0.0 in spent.values()
+            or time.monotonic() - start < 60 * given.minutes
+            or sum(each.kills for each in found.values()) < given.kills
+        ):
             job = min(chosen, key=lambda job: spent[job.name])  # an equal share of the time for each
             begin = time.monotonic()
             one_round(job, root / job.name, chance, found[job.name])

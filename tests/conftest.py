@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 torch.set_num_threads(1)
+# The same examples each time, however long one takes on a busy machine; new ones are what the benchmarks search for.
+settings.register_profile(
+    "tests", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
 
 ARGUMENTS = [
     "--no-sandbox",

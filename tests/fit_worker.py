@@ -35,12 +35,14 @@ def task() -> tuple[nn.Module, TensorDataset]:
 
 
 class Slow(list[Any]):
-    """Batches that take their time, so that there is one to kill the process."""
+    """Batches that take their time, so that there is one to kill the process, and for ever the last time."""
 
     pause = 0.0
+    times = 0
 
     def __iter__(self) -> Iterator[Any]:
-        time.sleep(self.pause)
+        self.times -= 1
+        time.sleep(self.pause if self.times else 1000 * self.pause)
         return super().__iter__()
 
 
@@ -63,7 +65,7 @@ def run(
     held_out: Any = loader
     if engine.world == 1:
         held_out = Slow(DataLoader(data, batch_size=10))
-        held_out.pause = pause
+        held_out.pause, held_out.times = pause, epochs
     if die_at_save is not None:
         die_before_rename(die_at_save)
     history = inn.fit(method, loader, epochs=epochs, validation=held_out, engine=engine, progress=False, **options)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,13 +44,40 @@ def test_what_another_process_is_writing_to_is_left_alone(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["net"]
 
 
-def test_what_was_just_made_may_not_have_its_lock_yet(tmp_path: Path) -> None:
+def test_what_was_just_made_may_not_have_its_lock_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "GRACE", 60.0)  # however long this test is held up
     left = left_over(tmp_path, age=0.0)
 
     with replacing(tmp_path / "net") as temporary:
         temporary.write_text("whole")
 
     assert left.exists()
+
+
+@pytest.mark.parametrize("moment", ["before it is opened", "before it is locked"])
+def test_a_folder_that_is_swept_before_it_has_its_lock_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """A process that is held up between the two looks like one that was killed."""
+    locked, swept = files._locked, []
+
+    def late(folder: Path, *, exclusive: bool) -> Any:
+        if swept:
+            return locked(folder, exclusive=exclusive)
+        swept.append(folder)
+        if moment == "before it is opened":
+            folder.rmdir()
+            return locked(folder, exclusive=exclusive)
+        lock = locked(folder, exclusive=exclusive)
+        folder.rmdir()
+        return contextlib.nullcontext(lock)
+
+    monkeypatch.setattr(files, "_locked", late)
+    with replacing(tmp_path / "net") as temporary:
+        temporary.write_text("whole")
+
+    assert swept and (tmp_path / "net").read_text() == "whole"
+    assert [path.name for path in tmp_path.iterdir()] == ["net"]
 
 
 def test_a_new_file_has_the_permissions_that_the_user_gives_to_files(tmp_path: Path) -> None:

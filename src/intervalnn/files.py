@@ -90,13 +90,20 @@ def check_writable(path: Path) -> None:
 def _made(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path.parent)
-    folder = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    folder.mkdir()
-    try:
-        with _locked(folder, exclusive=False):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.ExitStack() as held:
+        yield _own(path, held)
+
+
+def _own(path: Path, held: contextlib.ExitStack) -> Path:
+    """Make a folder beside ``path`` and lock it; another, if it was swept away before it had its lock."""
+    while True:
+        folder = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+        folder.mkdir()
+        held.callback(shutil.rmtree, folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            held.enter_context(_locked(folder, exclusive=False))
+            if folder.exists():
+                return folder
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from intervalnn.report import html  # noqa: F401
 
 __all__ = ["Ended", "run", "run_as_process"]
 
-LONGEST = 40  # seconds after which a command hangs
+LONGEST = 300  # seconds after which a command hangs
 AGAIN = 5  # seconds after which Ctrl-C comes again: Python drops it where it hits the callback of a weak reference
 STARTING = 12  # more that a process may take to import what it needs
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -33,7 +33,8 @@ QUICK = {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'tests'}"}
 
 @pytest.mark.parametrize("only", ["fit|cache", pytest.param("", marks=pytest.mark.slow)], ids=["some", "all"])
 def test_jobs_killed_at_random_moments_end_as_undisturbed_ones(only: str, tmp_path: Path) -> None:
-    command = [sys.executable, ROOT / "benchmarks" / "kill.py", "--minutes", "0.05", "--seed", "1", "--only", only]
+    options = ["--minutes", "0.05", "--kills", "3", "--seed", "1", "--only", only]
+    command = [sys.executable, ROOT / "benchmarks" / "kill.py", *options]
 
     done = subprocess.run([*command, "--out", tmp_path / "found.json"], env=os.environ | QUICK, check=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -221,11 +222,16 @@ def test_crps_is_the_integral_that_defines_it(distance: float, deviation: float)
 
     found = metrics.crps(Prediction.symmetric(zero, zero + deviation, coverage=0.9), zero + distance).item()
 
-    def integral(step: float, *ends: float) -> float:
-        found, _ = integrate.quad(lambda x: (stats.norm.cdf(x, scale=deviation) - step) ** 2, *ends, limit=200)
-        return float(found)
+    def integral(step: float, start: float, end: float) -> float:
+        knots = [x for x in (-8 * deviation, 0.0, 8 * deviation) if start < x < end]  # where the density lies
+        pieces = pairwise([start, *knots, end])
+        return sum(
+            integrate.quad(lambda x: (stats.norm.cdf(x, scale=deviation) - step) ** 2, *ends)[0] for ends in pieces
+        )
 
-    below, above = integral(0.0, distance - 60, distance), integral(1.0, distance, distance + 60)
+    far = 40 * deviation
+    below = integral(0.0, min(distance, 0.0) - far, distance)
+    above = integral(1.0, distance, max(distance, 0.0) + far)
     assert found == pytest.approx(below + above, rel=1e-6, abs=1e-8)
 
 

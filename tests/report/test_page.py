@@ -22,7 +22,6 @@ def opened(browser: Any, page: Path) -> Iterator[Open]:
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         found = context.new_page()
-        found.set_default_timeout(10_000)
         found.on("console", lambda message: complaints.append(message.text))
         found.on("pageerror", lambda error: complaints.append(str(error)))
         found.on("request", lambda request: asked.append(request.url))

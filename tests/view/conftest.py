@@ -31,7 +31,6 @@ def open_page(browser: Any, serve: Callable[[Path], str]) -> Iterator[Callable[.
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
         page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: asked.append((address, request.url)))

@@ -52,6 +52,11 @@ def settled(page: Any) -> None:
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
+def counted(page: Any) -> None:
+    """Wait until the share of all slices is known, which comes after the first of them is drawn."""
+    page.wait_for_function("() => document.getElementById('share-all').textContent !== '…'")
+
+
 def go_to(page: Any, slice_number: int) -> None:
     page.locator("#slice").fill(str(slice_number))
     page.wait_for_selector(f'html[data-drawn="{slice_number}"]')
@@ -105,6 +110,7 @@ def test_moving_the_threshold_flags_the_share_that_numpy_counts(open_page: Open,
     levels = Levels(load_npz(files / "scan.npz"))
     score = levels.record.below + levels.record.above
     go_to(page, 5)
+    counted(page)
 
     for level in (0, 9_000, 30_000, 51_234, 65_534):
         page.locator("#threshold").fill(str(level))
@@ -405,6 +411,7 @@ def test_a_page_of_its_own_opens_without_a_server(open_page: Open, files: Path, 
     level = int(page.locator("#threshold").input_value())
     cut = Levels(load_npz(files / "scan.npz").cut(slice(1, None, 3), slice(10, None)))
     share = (cut.record.below + cut.record.above > cut.grid[level]).mean()
+    counted(page)
     assert number(page.locator("#share-all").inner_text()[:-1]) == pytest.approx(100 * share, abs=0.051)
 
 

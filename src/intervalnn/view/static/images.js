@@ -93,6 +93,7 @@ class ImageView {
   take(i, slice) {
     if (i !== this.slicing.value) return; // the user has gone on
     this.slice = slice;
+    this.seen = i;
     this.need("paint");
   }
 
@@ -185,7 +186,7 @@ class ImageView {
     const [row, column] = this.meta.origin;
     this.readout.show(this.slice, y * this.meta.columns + x, `column ${x + column}, row ${y + row}`);
     this.profile.plot(this.slice, this.cursor, this.flags.shown.checked ? this.flags.level : null);
-    document.documentElement.dataset.drawn = this.slicing.value; // which slice can be seen now
+    document.documentElement.dataset.drawn = this.seen; // which slice can be seen now
   }
 
   place(shown) {

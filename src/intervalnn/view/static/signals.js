@@ -39,6 +39,7 @@ class SignalView {
     const here = this.slices.peek(i);
     const slice = here ?? (await this.slices.get(i));
     if (i !== this.slicing.value) return; // the user has gone on
+    this.seen = i;
     this.take(slice);
     this.slices.prepare(i, way).catch(lost);
   }
@@ -117,7 +118,7 @@ class SignalView {
     byId("inside").textContent = `Targets inside the bounds, this signal: ${percent(slice.inside)}`;
     byId("inside").hidden = !slice.channels.target;
     this.readout.show(slice, this.cursor, `sample ${this.cursor + meta.origin[1]}`);
-    document.documentElement.dataset.drawn = this.slicing.value;
+    document.documentElement.dataset.drawn = this.seen;
   }
 
   /** A strip of colour: blue where the gap below is the larger, orange where that above is. */
