@@ -46,11 +46,14 @@ def trial(seed: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     made = architecture(seed, depth)
     dtype = torch.float32 if seed % 5 == 4 else torch.float64
     model, x = made.model.to(device, dtype), made.x.to(device, dtype)
+    one_way = options.lopsided and seed % 2 == 0
+    if one_way:
+        model, x = _positive(model), x.abs()
     net = inn.IntervalNetwork(model, layers="all", kind=options.kind, gap_dtype=gap_dtype)
     net(x)
     generator = torch.Generator(device).manual_seed(seed)
     for rel in (1e-3, 1e-2, 1e-1):
-        _random_gaps(net, rel, generator, lopsided=options.lopsided)
+        _random_gaps(net, rel, generator, lopsided=options.lopsided, one_way=one_way)
         with torch.no_grad():
             bounds = net(x)
         weights = {name: interval.detach() for name, interval in net.weight_intervals().items()}
@@ -64,20 +67,33 @@ def trial(seed: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 @torch.no_grad()
-def _random_gaps(net: inn.IntervalNetwork, rel: float, generator: torch.Generator, *, lopsided: bool) -> None:
+def _positive(model: torch.nn.Module) -> torch.nn.Module:
+    """Make all weights of a network positive, so that no signs even out gaps that are larger on one side."""
+    for parameter in model.parameters():
+        parameter.abs_()
+    return model
+
+
+@torch.no_grad()
+def _random_gaps(
+    net: inn.IntervalNetwork, rel: float, generator: torch.Generator, *, lopsided: bool, one_way: bool
+) -> None:
     """Give every parameter gaps: asymmetric, about ``rel`` times its size, one in five zero.
 
-    Lopsided ones are up to 10,000 times as large on one side, by parameter.
+    Lopsided ones are up to 10,000 times as large on one side, by parameter; one way, on the same side of all.
     """
+    smaller = int(torch.randint(2, (), generator=generator, device=generator.device)) if one_way else None
     for name in net.names:
         gaps, point = net.gaps.get_submodule(name), net.weight_intervals()[name].point
         point = torch.view_as_real(point) if point.is_complex() else point
         size = rel if gaps.relative else rel * (point.abs() + point.abs().mean())
-        for gap in gaps.sides:
+        for side, gap in enumerate(gaps.sides):
             share, kept = (
                 torch.rand(gap.shape, generator=generator, device=gap.device, dtype=gap.dtype) for _ in range(2)
             )
             less = torch.rand((), generator=generator, device=gap.device) if lopsided else 0.0
+            if one_way:
+                less = float(side == smaller)
             gap.copy_(10 ** (-4 * less) * size * share * (kept > 0.2))
 
 
