@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any
 
 from intervalnn.experiments.comparison import COVERAGE
 from intervalnn.files import replacing
+from intervalnn.report.curves import pooled
 from intervalnn.results import Results, Run
 
 __all__ = ["WINKLER", "both", "comparison", "curve_range", "published", "so_many", "together", "write"]
@@ -80,7 +80,7 @@ def published(found: Results, numbers: dict[str, str] | None) -> str:
         "\nThe paper's own numbers, by the published metrics (only misses above count; cosine instead of correlation; "
         "chance taken as one half) and as they should be:\n",
         "| method | published coverage metric | coverage | cosine PWCC | PWCC "
-        "| direction right, by strength (down to 1 % of components) | more frequent side |",
+        "| direction right, least to largest over its strength (down to 1 % of components) | more frequent side |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     if numbers is not None:
@@ -98,16 +98,12 @@ def published(found: Results, numbers: dict[str, str] | None) -> str:
 
 
 def curve_range(curves: list[Any], key: str) -> str:
-    """Return the least and the largest value of a curve that is the mean over runs, where enough is kept."""
+    """Return the least and the largest value of a curve over all runs, where enough is kept."""
     if any(curve is None for curve in curves):
         return "has none"
-    kept = [statistics.fmean(values) for values in zip(*(c["kept"] for c in curves), strict=True)]
-    columns = [
-        [v for v in values if v is not None and not math.isnan(v)]
-        for values in zip(*(c[key] for c in curves), strict=True)
-    ]
-    means = [statistics.fmean(column) for column, share in zip(columns, kept, strict=True) if column and share >= KEPT]
-    return f"{min(means):.1%} to {max(means):.1%}" if means else "undefined"
+    values = zip(pooled(curves, key), pooled(curves, "kept"), strict=True)
+    judged = [value for value, kept in values if kept >= KEPT]
+    return f"{min(judged):.1%} to {max(judged):.1%}" if judged else "undefined"
 
 
 def so_many(runs: list[Run]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from intervalnn.report.style import COLORS, GRID, TARGET, figure, tidy
 
-__all__ = ["direction", "lines", "markov"]
+__all__ = ["direction", "lines", "markov", "pooled"]
 
 
 def direction(curves: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], title: str) -> Any:
@@ -18,7 +18,7 @@ def direction(curves: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], tit
     """
     drawn = figure(4.2 * len(curves), 3.6)
     panels = drawn.subplots(1, len(curves), sharey=True, squeeze=False)[0]
-    accuracies = [value for runs in curves.values() for value in _mean(runs, "accuracy") if not math.isnan(value)]
+    accuracies = [value for runs in curves.values() for value in pooled(runs, "accuracy") if not math.isnan(value)]
     least = min(0.4, math.floor(10 * min(accuracies, default=1.0)) / 10)
     for axes, (name, runs) in zip(panels, curves.items(), strict=True):
         x = runs[0]["thresholds"]
@@ -29,9 +29,9 @@ def direction(curves: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], tit
             ("majority", axes, "#888888"),
         ):
             for each in runs if len(runs) > 1 else ():
-                on.plot(x, _mean([each], key), color=color, lw=0.6, alpha=0.4)
-            on.plot(x, _mean(runs, key), color=color, lw=2, ls="--" if key == "majority" else "-")
-        low, high = _mean(runs, "lower_over_samples"), _mean(runs, "upper_over_samples")
+                on.plot(x, pooled([each], key), color=color, lw=0.6, alpha=0.4)
+            on.plot(x, pooled(runs, key), color=color, lw=2, ls="--" if key == "majority" else "-")
+        low, high = pooled(runs, "lower_over_samples"), pooled(runs, "upper_over_samples")
         axes.fill_between(x, low, high, color="#d55e00", alpha=0.2, lw=0)
         axes.set(title=name, xlabel="larger gap over smaller gap, at least", xscale="log", ylim=(least, 1.0))
         axes.set_xticks([1, 2, 5, 10], ["1", "2", "5", "10"])
@@ -49,10 +49,19 @@ def direction(curves: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], tit
     return drawn
 
 
-def _mean(runs: Sequence[Mapping[str, Sequence[float | None]]], key: str) -> list[float]:
-    """Return the mean over runs of what is defined; files hold None for what is not."""
-    columns = ([v for v in values if v is not None] for values in zip(*(run[key] for run in runs), strict=True))
-    return [sum(column) / len(column) if column else math.nan for column in columns]
+def pooled(runs: Sequence[Mapping[str, Sequence[float | None]]], key: str) -> list[float]:
+    """Return a curve of the direction over all runs, each weighing as many components as it kept.
+
+    So a few components of one run do not count as much as many of another. Undefined values, for which files hold
+    None, are left out; where there are no others, the result is NaN.
+    """
+    columns = zip(*(zip(run[key], _weights(run, key), strict=True) for run in runs), strict=True)
+    defined = ([(v, w) for v, w in column if v is not None and not math.isnan(v) and w] for column in columns)
+    return [sum(v * w for v, w in pairs) / sum(w for _, w in pairs) if pairs else math.nan for pairs in defined]
+
+
+def _weights(run: Mapping[str, Sequence[float | None]], key: str) -> Sequence[float | None]:
+    return [1.0] * len(run["kept"]) if key == "kept" else run["kept"]
 
 
 def lines(x: Sequence[float], series: Mapping[str, Sequence[Sequence[float]]], *, xlabel: str, ylabel: str) -> Any:
