@@ -46,7 +46,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/large.py volume
 	$(BIN)/python benchmarks/summary.py
 
-# Every table and figure that is there, into results/; SCALE=paper wants a GPU.
+# Every table and figure of the 1D task, into results/; SCALE=paper wants a GPU.
 SCALE ?= quick
 DEVICE ?= cpu
 reproduce: $(STAMP)
@@ -66,7 +66,7 @@ audit: $(STAMP)
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/python -m pip_audit --requirement constraints.txt --no-deps --disable-pip
 
-# docs/results-deconv.md and docs/paper-map.md, from the runs in results/.
+# The pages of results, of robustness and the map of the paper, from results/ and benchmarks/results/.
 results-doc: $(STAMP)
 	$(BIN)/python docs/make_results.py
 

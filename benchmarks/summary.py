@@ -10,9 +10,9 @@ FOLDER = Path(__file__).parent / "results"
 INTRODUCTION = """# Results
 
 Written by `python benchmarks/summary.py` from the files beside it, each of which holds the command, the settings and
-the versions that made it. Time is a ratio to the plain forward (in `memory-*` to the plain training step) of the same
-run; peak memory is in MiB, and left open where a CUDA graph holds it. A floor is what the products take at the measured
-matrix rate, and one pass over memory between them.
+the versions that made it. Time is a ratio to the plain forward of the same run (in `memory-*` to the plain training
+step, in `export-*` to ONNX Runtime's plain forward); peak memory is in MiB, and left open where a CUDA graph holds it.
+A floor is what the products take at the measured matrix rate, and one pass over memory between them.
 
 MC dropout is twice as slow in the default layout as in channels last, where it costs what ten plain passes cost:
 compiled, its masks make torch fall back to a slow pass in that layout. So compare with either. CUDA graphs

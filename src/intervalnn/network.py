@@ -51,7 +51,8 @@ class IntervalNetwork(nn.Module):
             weights. Biases always have gaps of their own below and above.
         cap: The largest gap, as a multiple of the parameter's root mean square.
         exact: Take the exact form of the linear rules: bounds tighter by gap times width,
-            for half as many products again. See :mod:`intervalnn.rules.bilinear`.
+            for half as many products again behind a ReLU, three times as many elsewhere.
+            See :mod:`intervalnn.rules.bilinear`.
         gap_dtype: Data type in which gaps are propagated; by default the model's own.
             ``torch.bfloat16`` is the fast choice on tensor cores; the point keeps its dtype.
 
@@ -329,7 +330,8 @@ class IntervalNetwork(nn.Module):
     def recomputing(self) -> Iterator[None]:
         """Keep little for the backward pass for a while, and compute the rest again: for large inputs.
 
-        Gradients stay the same bit for bit; a step of training takes about half as long again.
+        Gradients stay the same bit for bit; a step of training takes half as long again on a CPU, up to
+        twice as long on a GPU.
         """
         if self._compiled is not None:
             raise RuntimeError("a compiled network chooses itself what to compute again; use either of the two")

@@ -93,7 +93,7 @@ def fit(
         beta: Use the paper's loss (Eq. 2) with this price of width.
         recipe: ``"paper"`` is the published procedure: Eq. 2, one rate for all gaps, projection, no
             balance, no decay. Given a ``coverage`` it takes the ``beta`` that has it for Laplace errors.
-        epochs: How often to go through the loader; by default until there were about 1500 steps.
+        epochs: How often to go through the loader; by default until there were about 1500 steps, 5 to 400 times.
         lr: Learning rate: of balanced gaps the share by which one may grow or shrink in a step, else Adam's.
         balance: Whether to balance the gaps, and take steps in proportion; by default unless the recipe is
             the paper's.

@@ -437,6 +437,10 @@ def test_report_writes_a_page_of_what_evaluate_wrote(inn: Inn, tmp_path: Path) -
     assert shown.exit_code == 0, shown.output
     assert "INN" in (tmp_path / "page.html").read_text()
     assert inn("report", results, "--out", tmp_path / "page.html").exit_code == 1
+    (tmp_path / "page.html").unlink()
+    again = inn("report", results, "--out", tmp_path / "page.html")
+    assert again.exit_code == 1 and "page-tables is there already" in " ".join(again.stderr.split())
+    assert inn("report", results, "--out", tmp_path / "page.html", "--overwrite").exit_code == 0
 
 
 # --- for real ---

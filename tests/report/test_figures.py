@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from intervalnn.report import figures
+from intervalnn.report.curves import pooled
 from intervalnn.report.groups import find
 from intervalnn.report.images import comparison
 from intervalnn.report.signals import story
@@ -80,13 +82,22 @@ def leaning(shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     return parts | {"ours/below": below, "ours/above": above}
 
 
-def test_the_direction_of_images_is_violet_where_bounds_are_wider_above() -> None:
+def test_a_run_counts_in_a_direction_for_as_many_components_as_it_keeps() -> None:
+    many = {"kept": [1.0, 0.3, 0.0], "accuracy": [0.6, 0.9, None]}
+    few = {"kept": [1.0, 0.1, 0.0], "accuracy": [0.7, 0.5, math.nan]}
+
+    assert pooled([many, few], "kept")[:2] == [1.0, 0.2]
+    assert pooled([many, few], "accuracy")[:2] == pytest.approx([0.65, (0.3 * 0.9 + 0.1 * 0.5) / 0.4])
+    assert math.isnan(pooled([many, few], "accuracy")[2])
+
+
+def test_the_direction_of_images_is_orange_where_bounds_are_wider_above() -> None:
     drawn = comparison(leaning((1, 1, 16, 16)), ["ours"], 0, title="")
 
     axes = next(each for each in drawn.axes if each.get_ylabel().startswith("direction"))
     image = axes.images[0]
     red, green, blue, _ = image.to_rgba(image.get_array())[0, 0]
-    assert axes.get_ylabel() == "direction\n(violet: wider above)" and blue > red > green
+    assert axes.get_ylabel() == "direction\n(orange: wider above)" and red > green > blue
 
 
 def test_marks_of_a_signal_say_on_which_side_its_bounds_are_wider() -> None:

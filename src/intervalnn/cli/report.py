@@ -29,6 +29,9 @@ def report(screen: Screen, *, results: Path, out: Path, overwrite: bool) -> dict
     """
     from intervalnn.report.html import write_report
 
-    written = write_report(results, refuse_existing(out, overwrite, ends=".html", reads=(results,)))
+    refuse_existing(out, overwrite, ends=".html", reads=(results,))
+    for kind in ("tables", "figures"):
+        refuse_existing(out.with_name(f"{out.stem}-{kind}"), overwrite, folder=True, reads=(results,))
+    written = write_report(results, out)
     screen.say(f"Wrote {written}")
     return {"out": written}

@@ -45,7 +45,7 @@ def comparison(arrays: Arrays, names: Sequence[str], sample: int, *, title: str)
         wide = middle.imshow(score, cmap="viridis", vmin=0.0, vmax=float(np.percentile(score, SHARP)) or 1.0)
         wrong = bottom.imshow(errors[name], cmap="viridis", vmin=0.0, vmax=most)
         tilt = (above - below) / np.maximum(above + below, 1e-12)
-        lean = last.imshow(tilt, cmap="PuOr", vmin=-1.0, vmax=1.0)
+        lean = last.imshow(tilt, cmap="PuOr_r", vmin=-1.0, vmax=1.0)
         for axes, shown in ((middle, wide), (bottom, wrong), (last, lean)):
             bar = drawn.colorbar(shown, ax=axes, fraction=0.046, pad=0.02)
             bar.ax.tick_params(labelsize=6)
@@ -59,7 +59,7 @@ def comparison(arrays: Arrays, names: Sequence[str], sample: int, *, title: str)
         axes.set_xticks([])
         axes.set_yticks([])
     for label, row in zip(rows, grid[:, 1:], strict=True):
-        row[0].set_ylabel(label if label != "direction" else "direction\n(violet: wider above)", fontsize=9)
+        row[0].set_ylabel(label if label != "direction" else "direction\n(orange: wider above)", fontsize=9)
     drawn.suptitle(title, fontsize=10)
     return drawn
 
