@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -288,6 +289,57 @@ def test_balancing_takes_large_sensitivities_in_half_precision() -> None:
     assert not any(gap.isnan().any() for gap in net.parameters())
     net.set_gaps("0.bias", below=0.01, above=0.01)
     assert net(x).width.isfinite().all() and (net(x).width > 0).any()
+
+
+def test_arrays_among_the_arguments_are_told_apart_by_all_their_numbers() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, x: Tensor, factors: Any) -> Tensor:
+            return self.layer(x) * float(factors.sum())
+
+    net, x, factors = inn.IntervalNetwork(Scaled().eval()), torch.ones(2, 3), np.ones(2000)
+    net(x, factors)
+    factors[1000] = 500.0  # which the array's text leaves out
+
+    assert torch.equal(net(x, factors).point, net.model(x, factors))
+
+
+def test_what_was_captured_under_autocast_is_not_taken_outside_of_it() -> None:
+    net, x = inn.IntervalNetwork(make()), signal(2, 1, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside, wanted = net(x).point, net.model(x)
+
+    assert inside.dtype == wanted.dtype
+    assert torch.equal(net(x).point, net.model(x))
+
+
+def test_weights_that_are_no_longer_tied_are_refused() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).eval()
+    model[1].weight = model[0].weight
+    net = inn.IntervalNetwork(model)
+    net(torch.ones(1, 3))
+    model[1].weight = nn.Parameter(torch.ones(3, 3))
+
+    with pytest.raises(ValueError, match=r"were tied together, untied, added or removed .* make a new IntervalNetwork"):
+        net(torch.ones(1, 3))
+
+
+def test_sizes_may_be_rounded_by_python() -> None:
+    class Part(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x)[: round(x.shape[0] * 0.6)]
+
+    net = inn.IntervalNetwork(Part().eval())
+    for size in (4, 9, 11):
+        x = torch.ones(size, 3)
+        assert torch.equal(net(x).point, net.model(x))
 
 
 def test_predict_keeps_the_models_structure() -> None:

@@ -217,6 +217,23 @@ def test_a_path_that_is_closed_for_the_probe_is_found() -> None:
     assert Halo.measure(method, torch.zeros(1, 1, 1000), 0) == Halo(4, 4, 1)
 
 
+def test_a_path_that_swallows_nan_is_found() -> None:
+    class Masked(nn.Module):
+        """Shows its input near whatever exceeds a limit, beyond which no number of a probe would lie."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * F.max_pool1d((x > 2).float(), 21, 1, 10)
+
+    x = torch.rand(1, 1, 1000)
+    x[0, 0, ::97] = 3.0
+
+    method = Plain(Masked())
+
+    tiled = predict_tiled(method, x, tile=100, progress=False)
+
+    assert torch.equal(tiled.point, method.predict(x).point) and tiled.point.count_nonzero() > 200
+
+
 def test_a_stride_is_found_where_its_path_hardly_counts() -> None:
     class Faint(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -270,6 +287,7 @@ EVERYWHERE, ELSEWHERE = "or at the whole image", "wherever it is cut"
         (nn.Sequential(nn.Conv2d(1, 4, 1), nn.GroupNorm(2, 4)), EVERYWHERE),
         (Attention(), EVERYWHERE),
         (Fourier(), EVERYWHERE),
+        (nn.Conv2d(1, 1, (1, 5), padding=(0, 2), padding_mode="circular"), EVERYWHERE),
         (nn.Conv2d(1, 1, (1, 401), padding=(0, 200)), EVERYWHERE),
         (Squeezed(), ELSEWHERE),
         (Placed(), ELSEWHERE),

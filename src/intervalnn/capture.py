@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import numpy as np
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
@@ -71,7 +72,7 @@ class Call:
         described = (
             (type(leaf).__name__, leaf.dtype, leaf.dim(), str(leaf.device))
             if isinstance(leaf, Tensor | Interval)
-            else (type(leaf).__name__, repr(leaf))
+            else (type(leaf).__name__, _content(leaf))
             for leaf in self.leaves
         )
         return (str(self.spec), *described)
@@ -121,7 +122,15 @@ class Program:
         return all(eval(guard, _GUARD_NAMES, local) for guard in self.guards)  # noqa: S307 - torch's own text
 
 
-_GUARD_NAMES = {"__builtins__": {"max": max, "min": min, "abs": abs}, "math": math, "torch": torch, **SYMPY_INTERP}
+def _content(leaf: Any) -> Any:
+    """Return what tells an argument that is no tensor from others; long arrays show but their ends."""
+    if isinstance(leaf, np.ndarray) and not leaf.dtype.hasobject:
+        return leaf.shape, leaf.dtype.str, leaf.tobytes()
+    return repr(leaf)
+
+
+_BUILTINS = {"max": max, "min": min, "abs": abs, "round": round, "int": int, "float": float}
+_GUARD_NAMES = {"__builtins__": _BUILTINS, "math": math, "torch": torch, **SYMPY_INTERP}
 
 
 class _Flat(nn.Module):

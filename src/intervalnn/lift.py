@@ -254,14 +254,17 @@ class _Lift:
 
     def _nonneg(self, node: fx.Node, entry: Rule | None) -> bool:
         """Say whether the result is known never to be negative."""
-        if entry is None or entry.sign == "unknown":
+        if entry is None:
             return False
-        if entry.sign == "nonnegative":
+        sign = entry.sign(*node.args, **node.kwargs) if callable(entry.sign) else entry.sign
+        taken = pytree.tree_leaves([node.args[i] for i in entry.takes if i < len(node.args)])
+        if sign == "unknown" or not all(map(_is_real, (node, *taken))):
+            return False
+        if sign == "nonnegative":
             return True
         if any(isinstance(v, int | float) and v < 0 for v in node.kwargs.values()):
             return False
-        taken = [node.args[i] for i in entry.takes if i < len(node.args)]
-        return all(self._leaf_nonneg(leaf) for leaf in pytree.tree_leaves(taken))
+        return all(self._leaf_nonneg(leaf) for leaf in taken)
 
     def _leaf_nonneg(self, leaf: Any) -> bool:
         if isinstance(leaf, fx.Node):
@@ -295,6 +298,12 @@ class _Lift:
             return self._graph(weight).call_function(_point, (made,)) if self.facts[n].interval else made
 
         return fx.map_arg(value, take)
+
+
+def _is_real(value: Any) -> bool:
+    """Say whether a value is in floating point: whole numbers wrap around, and complex ones have no sign."""
+    tensors = pytree.tree_leaves(value.meta["val"]) if isinstance(value, fx.Node) else []
+    return all(t.is_floating_point() for t in tensors if isinstance(t, Tensor))
 
 
 def _only_layers_take(node: fx.Node) -> bool:

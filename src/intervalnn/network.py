@@ -357,7 +357,12 @@ class IntervalNetwork(nn.Module):
         if seen != self._seen:
             self.refresh()  # a part of the model was replaced by another, or its mode was changed
             self._seen = seen
-        tensors, key = call.tensors, (call.key, self.form)
+        if tied(self.model) != self._own:
+            raise ValueError(
+                "parameters of the model were tied together, untied, added or removed since the intervals were put "
+                "around them; make a new IntervalNetwork"
+            )
+        tensors, key = call.tensors, (call.key, self.form, _autocast(self.device.type))
         sizes = (key, *(tensor.shape for tensor in tensors))
         if sizes not in self._known:
             plans = self._plans.setdefault(key, [])
@@ -510,6 +515,12 @@ def _with_gap_dtype(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor |
 
 
 # --- batches ---
+
+
+def _autocast(device: str) -> torch.dtype | None:
+    """Return in what dtype products are taken instead of the model's own, if any."""
+    used = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return torch.get_autocast_dtype(device) if used else None
 
 
 def _batches(call: Call, size: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:

@@ -29,7 +29,8 @@ class Rule:
             interval; returns the interval of ``fn``. None if the operation refuses intervals.
         takes: Positions of the arguments that may be intervals.
         sign: What is known of the result: ``"nonnegative"`` whatever the arguments,
-            ``"keeps"`` if it is non-negative wherever all arguments in ``takes`` are.
+            ``"keeps"`` if it is non-negative wherever all arguments in ``takes`` are;
+            or a function of the arguments that says so.
         prepare: Splits the second argument into what the products need. It runs once, and
             again only when the weights change; ``bound`` then gets its result instead.
         hidden: Outputs that cannot be intervals, with the reason.
@@ -40,7 +41,7 @@ class Rule:
 
     bound: Callable[..., Any] | None = None
     takes: tuple[int, ...] = (0,)
-    sign: Sign = "unknown"
+    sign: Sign | Callable[..., Sign] = "unknown"
     prepare: Callable[..., Any] | None = None
     hidden: Mapping[int, str] = field(default_factory=dict)
     refusal: str = ""
@@ -54,7 +55,7 @@ RULES: dict[Operation, Rule] = {}
 def rule(
     *operations: Operation,
     takes: tuple[int, ...] = (0,),
-    sign: Sign = "unknown",
+    sign: Sign | Callable[..., Sign] = "unknown",
     prepare: Callable[..., Any] | None = None,
     hidden: Mapping[int, str] | None = None,
     replace: bool = False,
@@ -67,7 +68,8 @@ def rule(
         takes: Positions of the arguments that may be intervals; an interval elsewhere is
             refused with an error that says so.
         sign: ``"nonnegative"`` if the result never is negative, ``"keeps"`` if it is
-            non-negative where the arguments are: later layers then take a cheaper form.
+            non-negative where the arguments are: later layers then take a cheaper form. Or a
+            function of the arguments that says which.
         prepare: See :class:`Rule`.
         hidden: Outputs that cannot be intervals (indices, say), with the reason.
         replace: Replace a rule that is there already, instead of refusing to.

@@ -68,8 +68,8 @@ class Halo:
             if reach is None:
                 raise ValueError(
                     f"{where} the network looks too far for tiles, or at the whole image (attention, a mean over it, "
-                    "instance or group norm, a Fourier transform), so that no tile is predicted as in the whole; "
-                    f"predict the whole, or blend patches: {_BLENDED}"
+                    "circular padding, instance or group norm, a Fourier transform), so that no tile is predicted as "
+                    f"in the whole; predict the whole, or blend patches: {_BLENDED}"
                 )
             end = reach.probe.shape[2] // stride * stride - stride
             if _repeats(method, reach, reach.probe[:2, :, stride:end], axis, stride):
@@ -256,13 +256,37 @@ def _reach(method: Method, x: Tensor, axis: int, stride: int) -> _Reach | None:
         probe[1, :, middle] = math.nan
         probe[2, :, middle : middle + stride] = math.nan
         point, nan = _traced(method, probe, axis)
-        spoiled = nan[2].nonzero().flatten().tolist() or [middle]
+        spoiled = (nan[2] | _changed(method, x, probe, axis, middle, stride)).nonzero().flatten().tolist() or [middle]
         before, after = max(spoiled[-1] + 1 - middle - stride, 0), max(middle - spoiled[0], 0)
         if 2 * (before + after + 3 * stride) <= length:  # so that both ends of a trace lie outside the halos
             even = bool(nan[1, middle - after] and nan[1, middle + before])
+            if _goes_round(method, probe, axis, stride):
+                return None
             return _Reach(before, after, even, probe, point, nan)
         length *= 2
     return None
+
+
+def _changed(method: Method, x: Tensor, probe: Tensor, axis: int, middle: int, stride: int) -> Tensor:
+    """Say where outputs change with a stride of inputs that leaves the range of ``x``: comparisons swallow NaN."""
+    low, high = x.nan_to_num().aminmax()
+    probe = probe[:1].repeat(4, *[1] * (probe.dim() - 1))
+    probe[2, :, middle : middle + stride] = 2 * low - high - 1
+    probe[3, :, middle : middle + stride] = 2 * high - low + 1
+    point, _ = _traced(method, probe, axis)
+    moved = (point[1:] - point[:1]).abs().transpose(1, 2).flatten(2).amax(2)
+    rounding = 64 * torch.finfo(point.dtype).eps * point.abs().amax()
+    return (moved[1:] > rounding).any(0) & (moved[0] <= rounding)  # one that draws is told apart elsewhere
+
+
+def _goes_round(method: Method, probe: Tensor, axis: int, stride: int) -> bool:
+    """Tell whether one end of a probe shows at the other, as with circular padding: tiles would have wrong ends."""
+    probe = probe[:1].repeat(3, *[1] * (probe.dim() - 1))
+    probe[1, :, :stride] = math.nan
+    probe[2, :, -stride:] = math.nan
+    _, nan = _traced(method, probe, axis)
+    half = nan.shape[1] // 2
+    return bool(nan[1, half:].any() or nan[2, :half].any())
 
 
 def _repeats(method: Method, reach: _Reach, moved: Tensor, axis: int, step: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -241,3 +242,24 @@ def test_a_model_in_training_mode_is_refused_before_it_runs(tmp_path: Path) -> N
         export(net, signal(4, 3), tmp_path / "net.pt2")
 
     assert model[1].running_mean.eq(0).all()
+
+
+def test_a_folder_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "net.pt2").mkdir()
+
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file in it"):
+        export(widened(nn.Linear(1, 1), signal(2, 1)), signal(2, 1), tmp_path / "net.pt2", overwrite=True)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["net.pt2"]
+
+
+def test_the_card_has_null_for_what_json_has_no_number_for(tmp_path: Path) -> None:
+    net = inn.IntervalNetwork(nn.Linear(1, 1).eval(), cap=float("inf"))
+    net.training_settings = {"loss": float("nan")}
+
+    export(net, signal(2, 1), tmp_path / "net.pt2")
+
+    def refuse(text: str) -> None:
+        raise AssertionError(f"{text} is no JSON")
+
+    json.loads((tmp_path / "net.pt2.json").read_text(), parse_constant=refuse)

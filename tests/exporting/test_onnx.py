@@ -177,6 +177,21 @@ def test_bounds_that_are_endless_stay_so_behind_a_pool(tmp_path: Path, pool: nn.
     assert (found["upper"] > 1e38).all() and (found["lower"] < -1e38).all()
 
 
+@pytest.mark.parametrize("last", [nn.LogSigmoid(), nn.LogSoftmax(1)], ids=lambda last: type(last).__name__)
+def test_logarithms_of_small_shares_stay_numbers(tmp_path: Path, last: nn.Module) -> None:
+    """Torch writes them as the logarithm of a sigmoid, which is zero in float32 from -104 on, and rough long before."""
+    torch.manual_seed(0)
+    net = inn.IntervalNetwork(nn.Sequential(nn.Linear(5, 5), last).eval(), ["0.bias"])
+    net.set_gaps("0.bias", 0.5, 0.5)
+    export(net, torch.randn(2, 5), tmp_path / "net.onnx")
+
+    x = torch.linspace(-200.0, 50.0, 40).reshape(8, 5)
+    found, want = run(tmp_path / "net.onnx", x), net.predict(x)
+
+    for name in ("lower", "point", "upper"):
+        torch.testing.assert_close(found[name], getattr(want, name), rtol=1e-5, atol=1e-5)
+
+
 def test_half_precision_is_compared_by_its_own_rounding(tmp_path: Path) -> None:
     torch.manual_seed(0)
     net = widened(nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).half(), signal(2, 8).half())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 import intervalnn as inn
 from intervalnn import Interval
@@ -358,3 +361,114 @@ def test_a_group_norm_takes_an_empty_batch() -> None:
     model = nn.Sequential(nn.Conv1d(1, 4, 1), nn.GroupNorm(2, 4)).eval()
 
     assert inn.IntervalNetwork(model)(torch.ones(0, 1, 5)).shape == (0, 4, 5)
+
+
+class Weighted(nn.Module):
+    """A function of one weight and an input."""
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor], weight: Tensor) -> None:
+        super().__init__()
+        self.function, self.w = function, nn.Parameter(weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(self.w, x)
+
+
+def _assert_inside(
+    function: Callable[[Tensor, Tensor], Tensor], weight: Tensor, below: float, above: float, x: Tensor, **form: Any
+) -> None:
+    """Check the model at both ends of its weight, which has the same gaps everywhere."""
+    net = inn.IntervalNetwork(Weighted(function, weight).eval(), **form)
+    net.set_gaps("w", below, above)
+    bounds = net(x).detach()
+    eps = torch.finfo(bounds.gap_dtype).eps
+    interval = net.weight_intervals()["w"].detach()
+    for end in (interval.lower, interval.point, interval.upper):
+        value = function(end, x)
+        slack = 4 * eps * bounds.width + 1e-6 * value.abs()
+        assert ((bounds.lower - slack <= value) & (value <= bounds.upper + slack)).all()
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (
+            lambda x: F.grid_sample(
+                F.relu(x), torch.tensor([[[[-0.25, 0.0]]]]), mode="bicubic", align_corners=True
+            ).flatten(1),
+            torch.tensor([[[[0.0, 0.0, 0.0, 1.0]]]]),
+        ),
+        (lambda x: F.softplus(x, beta=-1.0), torch.zeros(1, 1)),
+        (lambda x: F.softplus(x, threshold=-5.0), torch.full((1, 1), -3.0)),
+        (lambda x: torch.exp(1j * x).to(torch.float32), torch.full((1, 1), 3.0)),
+        (lambda x: F.relu(x).to(torch.int8).float(), torch.full((1, 1), 200.0)),
+    ],
+    ids=["bicubic sampling", "softplus, negative beta", "softplus, negative threshold", "complex exp", "int8"],
+)
+def test_what_may_be_negative_is_not_taken_for_non_negative(function: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    """A layer behind a value that never is negative takes a form that holds for no other."""
+    _assert_inside(lambda w, x: F.linear(function(x), w), torch.ones(1, 1), 0.5, 0.1, x)
+
+
+_MANY = torch.zeros(4000, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "gaps"),
+    [
+        (lambda x: x.new_zeros(1).index_add(0, _MANY, x), torch.ones(4000), (0.01, 0.01)),
+        (lambda x: x.new_zeros(1).scatter_add(0, _MANY, x), torch.ones(4000), (0.01, 0.01)),
+        (lambda x: x.new_zeros(1).index_put((_MANY,), x, accumulate=True), torch.ones(4000), (0.01, 0.01)),
+        (lambda x: F.adaptive_avg_pool3d(x, 2), torch.ones(1, 1, 32, 32, 32), (0.01, 0.01)),
+        (lambda x: F.fold(x, (60, 60), (40, 40))[..., 30, 30], torch.ones(1, 1600, 441), (0.01, 0.01)),
+        (lambda x: x.prod()[None], torch.ones(500), (0.0, 0.001)),
+        (lambda x: x.cumprod(0), torch.ones(500), (0.0, 0.001)),
+    ],
+    ids=["index_add", "scatter_add", "index_put", "adaptive pool", "fold", "prod", "cumprod"],
+)
+def test_many_small_gaps_add_up_in_bfloat16(
+    function: Callable[[Tensor], Tensor], x: Tensor, gaps: tuple[float, float]
+) -> None:
+    _assert_inside(lambda w, x: function(w * x), torch.ones(1), *gaps, x, gap_dtype=torch.bfloat16)
+
+
+def test_the_conjugate_of_joined_values_is_taken_once() -> None:
+    def function(w: Tensor, x: Tensor) -> Tensor:
+        h = torch.complex(w * x, 2 * x)
+        return torch.vdot(torch.cat((h, h)), torch.complex(torch.ones(4), torch.ones(4)) * 1j).real[None]
+
+    _assert_inside(function, torch.ones(1), 0.1, 0.1, torch.ones(2))
+
+
+def test_a_tangent_of_what_is_not_a_number_has_no_bounds() -> None:
+    bounds = inn.apply(aten.tan.default, Interval(torch.zeros(1), torch.tensor([torch.nan]), torch.full((1,), 0.4)))
+
+    assert bounds.upper.isposinf().all() or bounds.upper.isnan().all()
+
+
+def test_a_product_does_not_cancel_where_a_far_end_lies_near_zero() -> None:
+    u = Interval(*(torch.tensor([value]) for value in (1.0, 0.0, 836567.6875)))
+    v = Interval(*(torch.tensor([value]) for value in (1.3089896440505981, 1.3089908361434937, 0.0)))
+
+    assert (u * v).lower.item() == pytest.approx((u.upper * v.lower).item(), rel=1e-5)
+
+
+def test_gaps_of_half_precision_are_not_lost_where_the_result_is_of_full() -> None:
+    half = Interval(*(torch.tensor([value], dtype=torch.float16) for value in (0.5, 0.1, 0.1)))
+
+    bounds = inn.apply(aten.mul.Tensor, half, torch.tensor([1e-8]))
+    joined = inn.apply(aten.cat.default, [half, Interval(*(torch.tensor([1e-8]) for _ in range(3)))])
+
+    assert bounds.above.item() == pytest.approx(1e-9, rel=1e-3)
+    assert joined.above[1].item() == pytest.approx(1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_a_complex_interval_may_be_cast_to_its_real_part() -> None:
+    x = Interval(*(torch.tensor([value], dtype=torch.complex64) for value in (1 + 2j, 0.1 + 0.2j, 0.3 + 0.4j)))
+
+    bounds = inn.apply(aten._to_copy.default, x, dtype=torch.float32)
+
+    assert bounds.gap_dtype == torch.float32
+    torch.testing.assert_close((bounds.below, bounds.above), (torch.tensor([0.1]), torch.tensor([0.3])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -115,10 +116,19 @@ def export(
         about = {"name": name or type(net.model).__name__} | ({"licence": licence} if licence else {})
         about |= {"format": runtime.format, "versions": versions}
         about |= card(net, settings, program, file) | {"verification": verification}
-        _card_of(file).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        _card_of(file).write_text(json.dumps(_finite(about), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         for part in sorted(folder.iterdir(), key=lambda part: part == file):  # the file itself last
             _settle(part, path.parent)
     return about
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with null for numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _target(path: str | Path, overwrite: bool) -> tuple[Path, Runtime]:
@@ -127,6 +137,8 @@ def _target(path: str | Path, overwrite: bool) -> tuple[Path, Runtime]:
     if runtime is None:
         *ends, last = RUNTIMES
         raise ValueError(f"path must end in {', '.join(ends)} or {last}, got '{path.name}'")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file in it")
     for there in (path, _card_of(path)):
         if there.exists() and not overwrite:
             raise FileExistsError(f"there is already a file {there}; set overwrite=True to replace it")

@@ -24,11 +24,25 @@ __all__ = ["RUNTIMES"]
 # --- ONNX ---
 
 
+def _log_sigmoid(x: Tensor) -> Tensor:
+    return x.clamp(max=0.0) - torch.log1p(torch.exp(-x.abs()))
+
+
+# What torch writes as the logarithm of a sigmoid, which is minus infinity from -17 on.
+_TAKEN_APART = {
+    torch.ops.aten.log_sigmoid.default: _log_sigmoid,
+    torch.ops.aten.log_sigmoid_forward.default: lambda x: (_log_sigmoid(x), x.new_zeros(0)),
+}
+
+
 def _write_onnx(program: Standalone, path: Path) -> dict[str, Any]:
+    exported = program.exported
     with quiet():
+        if any(node.target in _TAKEN_APART for node in exported.graph.nodes):
+            exported = exported.run_decompositions(_TAKEN_APART)
         try:
             made = torch.onnx.export(
-                program.exported,
+                exported,
                 dynamo=True,
                 verbose=False,
                 input_names=list(program.inputs),

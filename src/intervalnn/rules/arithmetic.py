@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -21,14 +22,17 @@ def point_of(x: Any) -> Any:
     return x.point if isinstance(x, Interval) else x
 
 
-def gap_dtype_of(*values: Any) -> torch.dtype:
-    """Return the data type of the gaps of the first interval among ``values``."""
-    return next(v.gap_dtype for v in values if isinstance(v, Interval))
+def gap_dtype_for(point: Tensor, *values: Any) -> torch.dtype:
+    """Return the data type of gaps around a result: one that was chosen for those of ``values``, else the widest."""
+    given = [v for v in values if isinstance(v, Interval)]
+    chosen = (v.gap_dtype for v in given if v.gap_dtype != v.dtype)
+    widest = functools.reduce(torch.promote_types, (v.gap_dtype for v in given), point.dtype)
+    return next(chosen, widest)
 
 
 def around(point: Tensor, below: Tensor, above: Tensor, *like: Any) -> Interval:
-    """Return an interval with gaps of the shape of ``point`` and the dtype of those in ``like``."""
-    dtype = gap_dtype_of(*like)
+    """Return an interval with gaps of the shape of ``point`` and a dtype that follows from ``like``."""
+    dtype = gap_dtype_for(point, *like)
     if (dtype.is_complex and not point.is_complex()) or (point.is_complex() and not dtype.is_complex):
         dtype = point.dtype
     return Interval(point, below.to(dtype).expand(point.shape), above.to(dtype).expand(point.shape))
@@ -166,8 +170,14 @@ def mul(fn: Any, x: Operand, y: Operand) -> Interval:
     assert isinstance(x, Interval)
     if not isinstance(y, Interval):
         return _scale(x, y, point)
+
+    def step(dx: Tensor, dy: Tensor) -> Tensor:
+        """Move one factor at the point of the other, and that at the end of the first, so that both are small."""
+        end_x, end_y = x.point + dx, y.point + dy
+        return torch.where(x.point.abs() <= end_x.abs(), x.point * dy + dx * end_y, y.point * dx + dy * end_x)
+
     below, above = corners(
-        lambda dx, dy: x.point * dy + y.point * dx + dx * dy,
+        step,
         [(-v.below.to(point.dtype), v.above.to(point.dtype)) for v in (x, y)],
         [y.point >= 0, x.point >= 0],
     )
@@ -270,7 +280,7 @@ def _whole_quotient(x: Operand, y: Operand, rounding_mode: str) -> Interval:
 
     point = whole(point_of(x), point_of(y))
     lower, upper = corners(whole, [_ends(x), _ends(y)], [point >= 0, point >= 0])
-    bounds = Interval.around(point, lower, upper, gap_dtype_of(x, y))
+    bounds = Interval.around(point, lower, upper, gap_dtype_for(point, x, y))
     if not isinstance(y, Interval):
         return bounds
     endless = (y.lower <= 0) & (y.upper >= 0) & (y.width > 0)
@@ -290,7 +300,7 @@ def power(fn: Any, base: Operand, exponent: Operand) -> Interval:
     point = fn(point_of(base), point_of(exponent))
     rises = [torch.as_tensor(v, device=point.device) for v in (point_of(exponent) >= 0, point_of(base) >= 1)]
     lower, upper = corners(fn, [_ends(base), _ends(exponent)], rises)  # monotone in either, for a positive base
-    bounds = Interval.around(point, lower, upper, gap_dtype_of(base, exponent))
+    bounds = Interval.around(point, lower, upper, gap_dtype_for(point, base, exponent))
     moves = sum(v.width for v in (base, exponent) if isinstance(v, Interval)) > 0
     return _unbounded_where((_ends(base)[0] < 0) & moves, bounds)
 
@@ -355,14 +365,15 @@ def atan2(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> Interval:
     lower, upper = corners(fn, [_ends(y), _ends(x)], [point_of(x) >= 0, point_of(y) <= 0])
     jumps = (x_low <= 0) & (y_low <= 0) & ((*y_high, y_low)[0] >= 0) & (lower != upper)
     lower, upper = torch.where(jumps, -torch.pi, lower), torch.where(jumps, torch.pi, upper)
-    return Interval.around(point, lower, upper, gap_dtype_of(y, x))
+    return Interval.around(point, lower, upper, gap_dtype_for(point, y, x))
 
 
 @rule(aten.cumprod, aten.prod)
 def prod(fn: Any, x: Interval, dim: int | None = None, *rest: Any, **kwargs: Any) -> Interval:
     """Multiply one factor after the other; exact, since the factors are independent."""
     point = fn(x.point, *(() if dim is None else (dim,)), *rest, **kwargs)
-    flat, axis = (x.map(torch.flatten), 0) if dim is None or x.dim() == 0 else (x, dim)
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))  # lest many small gaps are lost one by one
+    flat, axis = (wide.map(torch.flatten), 0) if dim is None or x.dim() == 0 else (wide, dim)
     factors = [flat.map(lambda part, k=k: part.select(axis, k)) for k in range(flat.size(axis))]  # type: ignore[misc]
     running = list(itertools.accumulate(factors, lambda total, factor: mul(aten.mul.Tensor, total, factor)))
     if not running:
@@ -372,7 +383,7 @@ def prod(fn: Any, x: Interval, dim: int | None = None, *rest: Any, **kwargs: Any
         below, above = (torch.stack([getattr(t, side) for t in running], axis) for side in ("below", "above"))
     else:
         below, above = running[-1].below, running[-1].above
-    return Interval(point, below.reshape(point.shape), above.reshape(point.shape))
+    return around(point, below.reshape(point.shape), above.reshape(point.shape), x)
 
 
 @rule(aten.addcmul, takes=(0, 1, 2))

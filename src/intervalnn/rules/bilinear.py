@@ -555,8 +555,9 @@ def matrix_product(fn: Any, x: Factor, w: Split) -> Interval:
 
 
 @rule(aten.vdot, takes=(0, 1), prepare=prepare_matrix)
-def conjugate_product(fn: Any, x: Interval | Tensor, w: Split) -> Interval:
+def conjugate_product(fn: Any, x: Factor, w: Split) -> Interval:
     """Bound a product of two vectors, the first of them conjugated."""
+    x = x.whole() if isinstance(x, Joined) else x
     if has_complex(x):
         x = conjugate(aten._conj.default, x) if isinstance(x, Interval) else x.conj()
     product = bound_product(aten.dot.default, x, w)

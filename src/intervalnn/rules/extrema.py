@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import least, most, still
+from intervalnn.rules.arithmetic import known_ends, least, most, still
 from intervalnn.table import aten, rule
 
 Function = Callable[..., Tensor]
@@ -83,7 +83,7 @@ def _reaches(lower: Tensor, upper: Tensor, where: float, period: float) -> Tenso
 @rule(aten.tan)
 def tan(fn: Function, x: Interval) -> Interval:
     """Bound a tangent by its ends; without bounds where it may jump."""
-    lower, upper = x.lower, x.upper
+    lower, upper = known_ends(x)
     jumps = _reaches(lower, upper, math.pi / 2, math.pi)
     low, high = torch.where(jumps, -torch.inf, fn(lower)), torch.where(jumps, torch.inf, fn(upper))
     return Interval.around(fn(x.point), low, high, x.gap_dtype)

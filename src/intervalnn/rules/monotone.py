@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import gap_dtype_of, known_ends, least, most, point_of, still
-from intervalnn.table import apply, aten, rule
+from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still
+from intervalnn.table import Sign, apply, aten, rule
 
 Function = Callable[..., Tensor]
 INDICES = "is an index, which an interval does not have: which entry is largest may change inside it"
@@ -143,7 +143,11 @@ def threshold(fn: Function, x: Interval, limit: float, value: float) -> Interval
     return Interval.around(fn(x.point, limit, value), low, high, x.gap_dtype)
 
 
-@rule(aten.softplus, sign="nonnegative")
+def _softplus_sign(x: Any, beta: float = 1, limit: float = 20) -> Sign:
+    return "nonnegative" if beta > 0 and limit >= 0 else "unknown"  # beyond the limit it is x itself
+
+
+@rule(aten.softplus, sign=_softplus_sign)
 def softplus(fn: Function, x: Interval, beta: float = 1, limit: float = 20) -> Interval:
     """Bound a softplus, which torch cuts short: it falls back to ``x`` itself at ``limit / beta``."""
     if beta <= 0:
@@ -153,7 +157,7 @@ def softplus(fn: Function, x: Interval, beta: float = 1, limit: float = 20) -> I
     jumps = (x.lower <= edge) & (x.upper > edge)
     low = torch.where(jumps, lower.clamp(max=edge), lower)
     high = torch.where(jumps, upper.clamp(min=(max(limit, 0.0) + math.log1p(math.exp(-abs(limit)))) / beta), upper)
-    return Interval.around(fn(x.point, beta, limit), low, high, x.gap_dtype)
+    return still(x, Interval.around(fn(x.point, beta, limit), low, high, x.gap_dtype))
 
 
 @rule(aten.nan_to_num)
@@ -199,7 +203,8 @@ def _all_monotone(fn: Function, *args: Any) -> Interval:
     upper = fn(*(a.upper if isinstance(a, Interval) else a for a in args))
     for x in (a for a in args if isinstance(a, Interval)):  # fmax and fmin would lose what is not a number
         lower, upper = torch.where(x.below.isnan(), torch.nan, lower), torch.where(x.above.isnan(), torch.nan, upper)
-    return Interval.around(fn(*map(point_of, args)), lower, upper, gap_dtype_of(*args))
+    point = fn(*map(point_of, args))
+    return Interval.around(point, lower, upper, gap_dtype_for(point, *args))
 
 
 @rule(
@@ -238,7 +243,9 @@ def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     point = fn(x.point, *args, **kwargs)
     if not (point.is_floating_point() or point.is_complex()):
         raise TypeError(f"an interval cannot be cast to {point.dtype}: which integer it is may change inside it")
-    if point.dtype == x.dtype or point.is_complex() or x.dtype.is_complex:
+    if x.dtype.is_complex and not point.is_complex():  # which drops the imaginary part
+        x = x.map(torch.real)
+    if point.dtype == x.dtype or point.is_complex():
         gap_dtype = point.dtype if point.is_complex() else x.gap_dtype
         return Interval(point, x.below.to(point.device, gap_dtype), x.above.to(point.device, gap_dtype))
     bounds = Interval.around(point, fn(x.lower, *args, **kwargs), fn(x.upper, *args, **kwargs))

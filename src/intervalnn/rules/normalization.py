@@ -233,7 +233,7 @@ def instance_norm(
 def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> Interval:
     """Bound a variance: its tangent from below, its expansion from above."""
     point = fn(x.point, dims, *args, **kwargs)
-    axes = tuple(range(x.dim())) if not dims else tuple(d % x.dim() for d in dims)
+    axes = tuple(range(x.dim())) if not dims else tuple(d % max(x.dim(), 1) for d in dims)
     n = 1
     for axis in axes:
         n *= x.size(axis)

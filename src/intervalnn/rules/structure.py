@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import around, gap_dtype_of, known_ends, mirrored, point_of
-from intervalnn.table import aten, plain, rule
+from intervalnn.rules.arithmetic import around, gap_dtype_for, known_ends, mirrored, point_of
+from intervalnn.table import Sign, aten, plain, rule
 
 Function = Callable[..., Any]
 
@@ -32,9 +32,8 @@ Function = Callable[..., Any]
     aten.reflection_pad1d, aten.reflection_pad2d, aten.reflection_pad3d,
     aten.replication_pad1d, aten.replication_pad2d, aten.replication_pad3d,
     # sums and means
-    aten.sum, aten.mean, aten.cumsum, aten.trace, aten.col2im,
-    aten.avg_pool1d, aten.adaptive_avg_pool1d, aten.adaptive_avg_pool2d,
-    aten.adaptive_avg_pool3d, aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d,
+    aten.sum, aten.mean, aten.cumsum, aten.trace,
+    aten.avg_pool1d, aten.adaptive_avg_pool1d, aten.adaptive_avg_pool2d, aten._adaptive_avg_pool2d,
     aten._upsample_nearest_exact1d, aten._upsample_nearest_exact2d, aten._upsample_nearest_exact3d,
     aten.upsample_linear1d, aten.upsample_bilinear2d, aten.upsample_trilinear3d,
     sign="keeps",
@@ -76,10 +75,16 @@ def mean_pool(fn: Function, x: Interval, *args: Any) -> Interval:
     return Interval(fn(x.point, *args), flipped.below, flipped.above)
 
 
-@rule(aten._upsample_bilinear2d_aa, sign="keeps")
+@rule(
+    aten._upsample_bilinear2d_aa, aten.col2im, aten.adaptive_avg_pool3d, aten._adaptive_avg_pool3d, sign="keeps",
+)  # fmt: skip
 def carry_in_full(fn: Function, x: Interval, *args: Any) -> Interval:
-    """Do to the gaps what is done to the point, in its dtype: torch has no such kernel for all of theirs."""
-    return around(fn(x.point, *args), *(fn(gap.to(x.dtype), *args) for gap in (x.below, x.above)), x)
+    """Do to the gaps what is done to the point, in full precision.
+
+    Torch has no such kernel for every dtype, or one that adds up in that dtype, so that small gaps would be lost.
+    """
+    wide = torch.promote_types(x.dtype, torch.float32)
+    return around(fn(x.point, *args), *(fn(gap.to(wide), *args) for gap in (x.below, x.above)), x)
 
 
 @rule(
@@ -95,9 +100,10 @@ def carry_to_parts(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> list
 @rule(aten.cat, aten.stack, sign="keeps")
 def join(fn: Function, tensors: list[Interval | Tensor], *args: Any) -> Interval:
     """Join the points, and the gaps."""
-    dtype = next(t.gap_dtype for t in tensors if isinstance(t, Interval))
-    parts = zip(*(_parts(t, dtype) for t in tensors), strict=True)
-    return Interval(*(fn(list(part), *args) for part in parts))
+    point = fn([point_of(t) for t in tensors], *args)
+    dtype = gap_dtype_for(point, *tensors)
+    _, below, above = zip(*(_parts(t, dtype) for t in tensors), strict=True)
+    return Interval(point, fn(list(below), *args), fn(list(above), *args))
 
 
 def _parts(x: Interval | Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -172,17 +178,18 @@ def masked_scatter(fn: Function, x: Any, mask: Tensor, source: Any) -> Interval:
 @rule(aten.index_put, aten._unsafe_index_put, takes=(0, 2), sign="keeps")
 def index_put(fn: Function, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Interval:
     """Write or add the gaps of ``values`` where their points are written or added."""
-    return _by_parts(lambda a, b: fn(a, indices, b, accumulate), x, values)
+    return _by_parts(lambda a, b: fn(a, indices, b, accumulate), x, values, adds=accumulate)
 
 
 @rule(aten.scatter.src, aten.scatter_add, aten.index_add, aten.index_copy, takes=(0, 3), sign="keeps")
-def scatter(fn: Function, x: Any, dim: int, index: Tensor, source: Any, **kwargs: Any) -> Interval:
+def scatter(fn: Any, x: Any, dim: int, index: Tensor, source: Any, **kwargs: Any) -> Interval:
     """Write or add the gaps of ``source`` where their points are written or added."""
     alpha = kwargs.get("alpha", 1)
     if alpha < 0:  # adding less of the source is adding more of what it is not
         flipped = scatter(fn, x, dim, index, -Interval.of(source), alpha=-alpha)
         return Interval(fn(point_of(x), dim, index, point_of(source), alpha=alpha), flipped.below, flipped.above)
-    return _by_parts(lambda a, b: fn(a, dim, index, b, **kwargs), x, source)
+    adds = fn.overloadpacket in (aten.scatter_add, aten.index_add)
+    return _by_parts(lambda a, b: fn(a, dim, index, b, **kwargs), x, source, adds=adds)
 
 
 @rule(aten.scatter.value, aten.index_fill.int_Scalar, takes=(0, 3), sign="keeps")
@@ -203,21 +210,25 @@ def scatter_reduce(
         return result
 
     if reduce in ("sum", "mean"):
-        return _by_parts(call, x, source)
+        return _by_parts(call, x, source, adds=True)
     if reduce == "prod":
         raise NotImplementedError(f"{fn} with reduce='prod' of intervals; multiply them one by one instead")
-    dtype = gap_dtype_of(x, source)
+    point = call(point_of(x), point_of(source))
+    dtype = gap_dtype_for(point, x, source)
     x, source = Interval.of(x), Interval.of(source)
     lower, upper = call(x.lower, source.lower), call(x.upper, source.upper)
-    return Interval.around(call(x.point, source.point), lower, upper, dtype)
+    return Interval.around(point, lower, upper, dtype)
 
 
-def _by_parts(fn: Callable[[Tensor, Tensor], Tensor], x: Any, y: Any) -> Interval:
+def _by_parts(fn: Callable[[Tensor, Tensor], Tensor], x: Any, y: Any, *, adds: bool = False) -> Interval:
+    """Do to the gaps what is done to the points; in full precision where it adds, lest small ones are lost."""
     like = x if isinstance(x, Interval) else y
-    parts = zip(_parts(x, like.gap_dtype), _parts(y, like.gap_dtype), strict=True)
+    dtype = torch.promote_types(like.gap_dtype, torch.float32) if adds else like.gap_dtype
+    parts = zip(_parts(x, dtype), _parts(y, dtype), strict=True)
     if like.dtype.is_complex:  # writes into complex tensors have no derivative in torch
         return Interval(*(torch.complex(fn(a.real, b.real), fn(a.imag, b.imag)) for a, b in parts))
-    return Interval(*(fn(a, b) for a, b in parts))
+    point, below, above = (fn(a, b) for a, b in parts)
+    return Interval(point, below.to(like.gap_dtype), above.to(like.gap_dtype))
 
 
 @rule(aten.copy, takes=(0, 1))
@@ -264,7 +275,11 @@ def embedding_bag(
     return Interval(point, below.clamp(min=0.0), above.clamp(min=0.0)), *others
 
 
-@rule(aten.grid_sampler_2d, aten.grid_sampler_3d, aten.grid_sampler, sign="keeps")
+def _sampler_sign(x: Any, grid: Any, interpolation: int, *rest: Any) -> Sign:
+    return "unknown" if interpolation == 2 else "keeps"  # a bicubic kernel is negative in places
+
+
+@rule(aten.grid_sampler_2d, aten.grid_sampler_3d, aten.grid_sampler, sign=_sampler_sign)
 def grid_sampler(
     fn: Function, x: Interval, grid: Tensor, interpolation: int, padding: int, align_corners: bool
 ) -> Interval:
