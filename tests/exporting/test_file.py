@@ -263,3 +263,29 @@ def test_the_card_has_null_for_what_json_has_no_number_for(tmp_path: Path) -> No
         raise AssertionError(f"{text} is no JSON")
 
     json.loads((tmp_path / "net.pt2.json").read_text(), parse_constant=refuse)
+
+
+class Branching(nn.Module):
+    """Goes another way at some sizes, which torch captures as a condition on them."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self.layer, self.where = nn.Conv1d(1, 1, 3, padding=1), where
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.where == "short":
+            return self.layer(x) if x.shape[-1] >= 16 else 10 * self.layer(x) + 3
+        if self.where == "odd":
+            return self.layer(nn.functional.pad(x, (0, x.shape[-1] % 2)) if x.shape[-1] % 2 else x)
+        return self.layer(x) * (2.0 if x.shape[0] >= 2 else 1.0)
+
+
+@pytest.mark.parametrize("where", ["short", "odd", "one sample"])
+def test_sizes_at_which_the_model_goes_another_way_are_fixed(tmp_path: Path, where: str) -> None:
+    x = signal(1 if where == "one sample" else 2, 1, 32)
+    net = widened(Branching(where).eval(), x)
+
+    card = export(net, x, tmp_path / "net.pt2")
+
+    assert card["inputs"][0]["shape"] == ([1, 1, "length"] if where == "one sample" else ["batch", 1, 32])
+    torch.testing.assert_close(run(tmp_path / "net.pt2", x)["upper"], net.predict(x).upper)

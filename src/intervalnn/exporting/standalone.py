@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,9 +67,48 @@ def standalone(
     for program in attempts:
         with contextlib.suppress(Exception):
             made = _standalone(net, program, example, outputs)
-            if conditions or not made.exported._guards_code:
+            if (conditions or not made.exported._guards_code) and _holds(net, made, example, outputs):
                 return made
     return _standalone(net, last, example, outputs)
+
+
+def _holds(net: IntervalNetwork, made: Standalone, example: Example, outputs: Sequence[str]) -> bool:
+    """Say whether a program predicts as the network does where the model goes another way, as far as that is found.
+
+    A model may branch on sizes, and not every file can refuse those of the other branch: ONNX has no conditions.
+    """
+    run: Any = made.exported.module(check_guards=False)
+    for other in filter(lambda each: each.runs(net.model), _beyond(made, example)):
+        args, kwargs = other.arguments
+        with contextlib.suppress(Exception), torch.no_grad():  # it may refuse
+            wanted = flat(net.predict(*args, **kwargs), outputs)
+            if not _is_same(run(*other.tensors), wanted):
+                return False
+    return True
+
+
+def _is_same(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> bool:
+    pairs = [(found[name].double(), wanted[name].double()) for name in wanted]
+    if any(a.shape != b.shape for a, b in pairs):
+        return False
+    size = max((float(b.abs().nan_to_num(0.0, 0.0, 0.0).amax()) for _, b in pairs if b.numel()), default=0.0)
+    return all(torch.allclose(a, b, rtol=1e-3, atol=1e-3 * size, equal_nan=True) for a, b in pairs)
+
+
+def _beyond(made: Standalone, example: Example) -> Iterator[Example]:
+    """Yield the example at sizes that do not meet the conditions of the program: near the numbers in these."""
+    program, shapes = made.model, [value.shape for value in made.inputs.values()]
+    numbers = {c for guard in program.guards for c in guard.co_consts if isinstance(c, int)}
+    numbers |= {int(end) for ends in program.ranges.values() for end in ends if math.isfinite(end)}
+    pairs = [pair for axes, shape in zip(shapes, example.shapes, strict=True) for pair in zip(axes, shape, strict=True)]
+    now = {axis: n for axis, n in pairs if isinstance(axis, str)}
+    for axis, n in now.items():
+        tried = {n // 2, n + 1, *(c + d for c in numbers for d in (-1, 0, 1))}
+        for size in sorted(tried & set(range(1, 2 * n + 2))):
+            new = now | {axis: size}
+            other = example.resized([[new[d] if isinstance(d, str) else d for d in axes] for axes in shapes])
+            if not program.fits(other.tensors):
+                yield other
 
 
 def _programs(net: IntervalNetwork, example: Example, dynamic: bool) -> Iterator[Program]:
