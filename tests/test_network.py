@@ -316,6 +316,12 @@ def test_what_was_captured_under_autocast_is_not_taken_outside_of_it() -> None:
     assert torch.equal(net(x).point, net.model(x))
 
 
+def test_a_model_without_parameters_takes_intervals() -> None:
+    bounds = inn.IntervalNetwork(nn.ReLU().eval(), layers=[])(inn.Interval(*(torch.ones(2) for _ in range(3))))
+
+    assert torch.equal(bounds.lower, torch.zeros(2)) and torch.equal(bounds.upper, torch.full((2,), 2.0))
+
+
 def test_weights_that_are_no_longer_tied_are_refused() -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).eval()
     model[1].weight = model[0].weight

@@ -362,7 +362,8 @@ class IntervalNetwork(nn.Module):
                 "parameters of the model were tied together, untied, added or removed since the intervals were put "
                 "around them; make a new IntervalNetwork"
             )
-        tensors, key = call.tensors, (call.key, self.form, _autocast(self.device.type))
+        tensors = call.tensors
+        key = (call.key, self.form, *(_autocast(device) for device in {tensor.device.type for tensor in tensors}))
         sizes = (key, *(tensor.shape for tensor in tensors))
         if sizes not in self._known:
             plans = self._plans.setdefault(key, [])
