@@ -199,7 +199,9 @@ def check(prediction: Prediction) -> None:
 
 
 def child(args: argparse.Namespace) -> None:
-    if args.device == "cpu":
+    if args.device == "cuda":
+        torch.set_float32_matmul_precision("high")  # the point's products in TF32, as is usual there
+    else:
         inn.keep_freed_memory()  # as in the commands
         resource.setrlimit(resource.RLIMIT_AS, (int(args.limit * 2**30),) * 2)
     row = {"plain": plain, "intervals": intervals}[args.child](args)

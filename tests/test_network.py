@@ -657,6 +657,21 @@ def test_few_parts_are_joined_in_the_pass_before_a_product_on_a_gpu(
     assert asked[0]["realize_reads_threshold"] == 5
 
 
+@pytest.mark.parametrize(("activation", "fused"), [(nn.ReLU(), True), (nn.LayerNorm(4), False), (nn.GELU(), False)])
+def test_what_is_long_between_two_products_is_left_to_the_compiler(
+    activation: nn.Module, fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), activation, nn.Linear(4, 4)).eval()
+    net = with_gaps(inn.IntervalNetwork(model))
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(torch, "compile", lambda program, **options: asked.append(options["options"]) or program)
+
+    net.compile()
+    net(torch.randn(1, 4))
+
+    assert bool(asked[0]) is fused
+
+
 class Small(nn.Module):
     """What a U-Net has: one channel that comes in, a pool, an upsampling, and a join."""
 

@@ -21,6 +21,7 @@ from intervalnn.lift import Form, Lifted
 from intervalnn.plan import Plan
 from intervalnn.prediction import Prediction
 from intervalnn.segments import Segments
+from intervalnn.table import aten
 
 __all__ = ["IntervalNetwork"]
 
@@ -29,6 +30,7 @@ __all__ = ["IntervalNetwork"]
 # of intervals lie some 60 operations on 8 values, four times as many where a pool lies too; by its own defaults (30, 4
 # and 8) the compiler cuts them into several passes.
 _FUSED = {"realize_reads_threshold": 8, "realize_acc_reads_threshold": 64, "realize_opcount_threshold": 500}
+_LONG = {aten.layer_norm, aten.native_layer_norm, aten.rms_norm, aten.group_norm, aten.native_group_norm, aten.gelu}
 _FEW = 4  # parts of a value that are joined at a product, in the pass before it, rather than each in its own pass
 
 
@@ -321,7 +323,14 @@ class IntervalNetwork(nn.Module):
             plan.state = None
 
     def _fused(self, program: fx.GraphModule) -> dict[str, Any]:
-        """Return options by which torch's compiler makes one pass of what lies between two products."""
+        """Return options by which torch's compiler makes one pass of what lies between two products.
+
+        None where that is long: computed anew by each of its readers, it takes up to four times as long to compile, and
+        no less to run.
+        """
+        called = {getattr(node.args[0], "overloadpacket", None) for node in program.graph.nodes if node.args}
+        if called & _LONG:
+            return {}
         lists = (arg for node in program.graph.nodes for arg in node.args if isinstance(arg, list | tuple))
         few = all(sum(isinstance(part, fx.Node) for part in parts) <= _FEW for parts in lists)
         return _FUSED | ({"force_pointwise_cat": True} if few and self.device.type == "cuda" else {})
