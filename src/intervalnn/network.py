@@ -93,6 +93,7 @@ class IntervalNetwork(nn.Module):
         self._names: list[str] | None = None
         self._compiled: Callable[[fx.GraphModule], Callable[..., Any]] | None = None
         self._seen: list[tuple[nn.Module, bool]] = []
+        self._held: list[int] = []  # parameters, by which a tie would show
         self._plans: dict[Any, list[Plan]] = {}  # by all but the sizes of the inputs
         self._known: dict[Any, Plan] = {}  # by the sizes too
         self._run: Callable[[Lifted], Callable[..., Any]] = _plain_run
@@ -362,15 +363,18 @@ class IntervalNetwork(nn.Module):
         """Return the program for a call, captured if need be, in its form over intervals."""
         refuse_training(self.model)
         self._refuse_elsewhere(call)
-        seen = [(module, module.training) for module in self.model.modules()]
+        modules = list(self.model.modules())
+        seen = [(module, module.training) for module in modules]
         if seen != self._seen:
             self.refresh()  # a part of the model was replaced by another, or its mode was changed
             self._seen = seen
-        if tied(self.model) != self._own:
+        held = [id(parameter) for module in modules for parameter in module._parameters.values()]
+        if held != self._held and tied(self.model) != self._own:
             raise ValueError(
                 "parameters of the model were tied together, untied, added or removed since the intervals were put "
                 "around them; make a new IntervalNetwork"
             )
+        self._held = held
         tensors = call.tensors
         key = (call.key, self.form, *(_autocast(device) for device in {tensor.device.type for tensor in tensors}))
         sizes = (key, *(tensor.shape for tensor in tensors))
@@ -468,7 +472,7 @@ class IntervalNetwork(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a call makes anew."""
         state = self.__dict__.copy()
-        state.update(_seen=[], _plans={}, _known={}, _run=_plain_run, _compiled=None)
+        state.update(_seen=[], _held=[], _plans={}, _known={}, _run=_plain_run, _compiled=None)
         return state
 
     def extra_repr(self) -> str:

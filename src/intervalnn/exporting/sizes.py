@@ -15,19 +15,13 @@ Sizes = dict[str, int]
 
 def other_sizes(net: IntervalNetwork, program: Standalone, example: Example) -> list[Example]:
     """Return the example as one sample, and at other sizes of all that may vary, as far as the model takes them."""
-    shapes = [value.shape for value in program.inputs.values()]
-    pairs = [pair for axes, shape in zip(shapes, example.shapes, strict=True) for pair in zip(axes, shape, strict=True)]
-    now = {axis: n for axis, n in pairs if isinstance(axis, str)}
-    batches = [axes[0] for axes in shapes if axes and isinstance(axes[0], str)]
+    now = program.varying(example)
+    first = (value.shape[0] for value in program.inputs.values() if value.shape)
+    batches = [axis for axis in first if isinstance(axis, str)]
     signals = [axis for axis in now if axis not in batches]
-
-    def resized(sizes: Sizes) -> Example:
-        new = now | sizes
-        return example.resized([[new[n] if isinstance(n, str) else n for n in axes] for axes in shapes])
-
-    single = resized(dict.fromkeys(batches, 1))
+    single = program.resized(example, dict.fromkeys(batches, 1))
     more = {axis: now[axis] + 1 for axis in batches}
-    candidates = (resized(more | sizes) for sizes in _signals(now, signals))
+    candidates = (program.resized(example, more | sizes) for sizes in _signals(now, signals))
     other = next((each for each in candidates if program.model.fits(each.tensors) and each.runs(net.model)), example)
     return [each for each in (single, other) if each.shapes != example.shapes and each.runs(net.model)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,10 +45,25 @@ class Standalone:
 
     def takes(self, example: Example) -> bool:
         """Say whether the fixed sizes are those of an example, and those equal that must be."""
-        pairs = zip((value.shape for value in self.inputs.values()), example.shapes, strict=True)
         named: dict[str, int] = {}
-        sizes = (size for pair in pairs for size in zip(*pair, strict=True))
-        return all((named.setdefault(want, n) if isinstance(want, str) else want) == n for want, n in sizes)
+        return all(
+            (named.setdefault(want, n) if isinstance(want, str) else want) == n for want, n in self._sizes(example)
+        )
+
+    def varying(self, example: Example) -> dict[str, int]:
+        """Return the sizes of an example that may vary, by name."""
+        return {axis: n for axis, n in self._sizes(example) if isinstance(axis, str)}
+
+    def resized(self, example: Example, sizes: Mapping[str, int]) -> Example:
+        """Return an example at other sizes of what may vary."""
+        new = self.varying(example) | dict(sizes)
+        return example.resized(
+            [[new[n] if isinstance(n, str) else n for n in value.shape] for value in self.inputs.values()]
+        )
+
+    def _sizes(self, example: Example) -> Iterator[tuple[int | str, int]]:
+        for value, shape in zip(self.inputs.values(), example.shapes, strict=True):
+            yield from zip(value.shape, shape, strict=True)
 
 
 def standalone(
@@ -97,16 +112,13 @@ def _is_same(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> bool:
 
 def _beyond(made: Standalone, example: Example) -> Iterator[Example]:
     """Yield the example at sizes that do not meet the conditions of the program: near the numbers in these."""
-    program, shapes = made.model, [value.shape for value in made.inputs.values()]
+    program = made.model
     numbers = {c for guard in program.guards for c in guard.co_consts if isinstance(c, int)}
     numbers |= {int(end) for ends in program.ranges.values() for end in ends if math.isfinite(end)}
-    pairs = [pair for axes, shape in zip(shapes, example.shapes, strict=True) for pair in zip(axes, shape, strict=True)]
-    now = {axis: n for axis, n in pairs if isinstance(axis, str)}
-    for axis, n in now.items():
+    for axis, n in made.varying(example).items():
         tried = {n // 2, n + 1, *(c + d for c in numbers for d in (-1, 0, 1))}
         for size in sorted(tried & set(range(1, 2 * n + 2))):
-            new = now | {axis: size}
-            other = example.resized([[new[d] if isinstance(d, str) else d for d in axes] for axes in shapes])
+            other = made.resized(example, {axis: size})
             if not program.fits(other.tensors):
                 yield other
 
