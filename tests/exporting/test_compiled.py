@@ -16,7 +16,7 @@ import intervalnn as inn
 from exporting.nets import calibrated, linear, signal, widened
 from intervalnn.exporting import export
 from intervalnn.exporting.example import Example
-from intervalnn.exporting.standalone import standalone
+from intervalnn.exporting.standalone import standalones
 
 ALL = ("point", "lower", "upper", "score", "direction")
 CHECKS = "AOTI_RUNTIME_CHECK_INPUTS"
@@ -186,7 +186,7 @@ def test_sizes_with_a_condition_are_fixed_where_no_code_can_refuse_others() -> N
     example = Example.of(net.model, signal(2, 1, 8))
 
     with_conditions, without = (
-        standalone(net, example, ["point"], dynamic=True, conditions=conditions) for conditions in (True, False)
+        next(standalones(net, example, ["point"], dynamic=True, conditions=conditions)) for conditions in (True, False)
     )
 
     assert with_conditions.inputs["x"].shape == ("batch", 1, "length")

@@ -138,6 +138,9 @@ def test_wrong_arguments_are_refused_in_words(tmp_path: Path) -> None:
         export(net.model, x, path)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="outputs must be some of point"):
         export(net, x, path, outputs=["point", "sigma"])
+    for tolerance in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"tolerance must be a share of the width, .* got {tolerance}"):
+            export(net, x, path, tolerance=tolerance)
     with pytest.raises(ValueError, match=r"Sequential does not take this example \(tensors of shape \(2, 4\)\)"):
         export(net, signal(2, 4), path)
     with pytest.raises(ValueError, match="at least one tensor"):

@@ -39,8 +39,8 @@ def export(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]
     net = load_network(chosen.net, config.model, device)
     example = _example(config, net.model, device)
     outputs = [name.strip() for text in chosen.outputs for name in text.split(",")]
-    how: dict[str, Any] = {"dynamic": chosen.dynamic, "verify": chosen.verify, "overwrite": overwrite}
-    card = write(net, example, chosen.out, outputs=outputs, **how)
+    how: dict[str, Any] = {name: getattr(chosen, name) for name in ("dynamic", "verify", "tolerance")}
+    card = write(net, example, chosen.out, outputs=outputs, overwrite=overwrite, **how)
     screen.say(f"Wrote {chosen.out}, and its card {chosen.out.name}.json beside it.")
     return {"out": chosen.out, "card": card}
 

@@ -18,10 +18,14 @@ from intervalnn.network import IntervalNetwork
 from intervalnn.pairs import without
 from intervalnn.prediction import Prediction
 
-__all__ = ["Allowed", "agreement", "deviations"]
+__all__ = ["Allowed", "SizeError", "agreement", "deviations"]
 
 _ROUNDING = 1e-5  # of the largest entry, in float32: runtimes add up in another order
 _EPSILONS = 4  # by which runtimes may differ that add up in another order, or round less often
+
+
+class SizeError(RuntimeError):
+    """A file does not run for inputs of some size, or returns another size than the network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ def agreement(
         allowed: How far they may differ.
 
     Raises:
+        SizeError: If the file does not take the call, or returns other shapes.
         RuntimeError: If they differ by more than that, or if the file returns bounds that do not
             contain its own prediction.
     """
@@ -69,7 +74,7 @@ def agreement(
     try:
         found = {name: tensor.cpu() for name, tensor in run(example.tensors).items()}
     except Exception as error:
-        raise RuntimeError(f"what was written does not run for inputs {shapes}: {error}") from error
+        raise SizeError(f"what was written does not run for inputs {shapes}: {error}") from error
     undecided = _undecided(net, example, allowed)
     largest: dict[str, float] = {}
     used = 0.0
@@ -107,7 +112,7 @@ def deviations(
         expected = want[key]
         if value.shape != expected.shape:
             shapes = f"{tuple(value.shape)}, not {tuple(expected.shape)}"
-            raise RuntimeError(f"what was written returns {key} of shape {shapes}")
+            raise SizeError(f"what was written returns {key} of shape {shapes}")
         same = (value == expected) | (value.isnan() & expected.isnan())
         if key == "direction":  # the sign of a difference that may be all rounding
             same |= (want.above - want.below).abs() <= 2 * most

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -14,14 +14,14 @@ from typing import Any
 import torch
 
 from intervalnn.calibration import Calibration
-from intervalnn.exporting.agreement import Allowed, agreement
+from intervalnn.exporting.agreement import Allowed, SizeError, agreement
 from intervalnn.exporting.card import card
 from intervalnn.exporting.example import Example
 from intervalnn.exporting.names import flat
 from intervalnn.exporting.runtime import Runtime
 from intervalnn.exporting.runtimes import RUNTIMES
 from intervalnn.exporting.sizes import other_sizes
-from intervalnn.exporting.standalone import standalone
+from intervalnn.exporting.standalone import Standalone, standalones
 from intervalnn.files import beside
 from intervalnn.network import IntervalNetwork
 from intervalnn.saving import settings_of
@@ -49,8 +49,9 @@ def export(
     The file takes what the model takes, by the model's own names, and returns the prediction with
     its bounds, offsets and calibration included: exactly ``lower <= point <= upper``. Weights are
     split once, here. The batch and the size of the signal may vary where torch can follow them
-    through the model; sizes that the card gives as numbers are fixed. The file holds neither the
-    example nor anything of this machine, and the same network gives the same bytes.
+    through the model, and the runtime as well; sizes that the card gives as numbers are fixed. The
+    file holds neither the example nor anything of this machine, and the same network gives the same
+    bytes.
 
     A compiled package is machine code for the device of the network and for processors like this one. It does
     hold paths of this machine, so its bytes differ each time. It cannot refuse sizes, so only those vary that
@@ -96,23 +97,27 @@ def export(
     """
     path, runtime = _target(path, overwrite)
     runtime.check(run=verify)
-    _check(net, outputs)
+    _check(net, outputs, tolerance)
     given = Example.of(net.model, example)
     args, kwargs = given.arguments
     predicted = net.predict(*args, **kwargs)
     _refuse_complex(predicted)
     given = given.apart_from({*outputs, *flat(predicted, outputs)})
     settings = settings_of(net)
-    traced = given.several(net.model) if dynamic else given
-    options = {"dynamic": dynamic, "conditions": not runtime.compiled}
-    program = standalone(net, traced, outputs, **options)
-    if not program.takes(given):  # torch has fixed the size of the batch after all
-        traced, program = given, standalone(net, given, outputs, **options)
+    several = given.several(net.model) if dynamic else given
+    attempts = _programs(net, given, several, outputs, dynamic=dynamic, conditions=not runtime.compiled)
     with beside(path) as folder:
         file = folder / path.name
-        versions = settings["versions"] | runtime.write(program, file)
-        calls = [given, *other_sizes(net, program, traced)] if verify else []
-        verification = _verification(net, runtime, file, calls, outputs, tolerance) if verify else None
+        for program, traced in attempts:
+            versions = settings["versions"] | runtime.write(program, file)
+            try:
+                calls = [given, *other_sizes(net, program, traced)] if verify else []
+                verification = _verification(net, runtime, file, calls, outputs, tolerance) if verify else None
+            except SizeError:
+                if not program.varying(given):
+                    raise  # else fewer sizes may vary
+            else:
+                break
         about = {"name": name or type(net.model).__name__} | ({"licence": licence} if licence else {})
         about |= {"format": runtime.format, "versions": versions}
         about |= card(net, settings, program, file) | {"verification": verification}
@@ -120,6 +125,17 @@ def export(
         for part in sorted(folder.iterdir(), key=lambda part: part == file):  # the file itself last
             _settle(part, path.parent)
     return about
+
+
+def _programs(
+    net: IntervalNetwork, given: Example, traced: Example, outputs: Sequence[str], **options: bool
+) -> Iterator[tuple[Standalone, Example]]:
+    """Yield a network as one program, for fewer and fewer sizes, and the call of which it was made."""
+    for program in standalones(net, traced, outputs, **options):
+        if not program.takes(given):  # torch has fixed the size of the batch after all
+            yield from _programs(net, given, given, outputs, **options)
+            return
+        yield program, traced
 
 
 def _finite(value: Any) -> Any:
@@ -149,11 +165,13 @@ def _card_of(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def _check(net: IntervalNetwork, outputs: Sequence[str]) -> None:
+def _check(net: IntervalNetwork, outputs: Sequence[str], tolerance: float) -> None:
     if not isinstance(net, IntervalNetwork):
         raise TypeError(f"net must be an IntervalNetwork, got {type(net).__name__}")
     if isinstance(outputs, str) or not outputs or len(set(outputs)) < len(outputs) or not {*outputs} <= {*_OUTPUTS}:
         raise ValueError(f"outputs must be some of {', '.join(_OUTPUTS)}, each once, got {outputs!r}")
+    if not 0 <= tolerance < math.inf:
+        raise ValueError(f"tolerance must be a share of the width, 1e-4 for a ten-thousandth, got {tolerance}")
     if isinstance(net.calibration, Calibration) and net.calibration.groups.kind == "function":
         raise ValueError(
             "the network was calibrated in groups by a function, which may name a group that was never met, and a file "

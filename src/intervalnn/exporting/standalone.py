@@ -24,7 +24,7 @@ from intervalnn.network import IntervalNetwork
 from intervalnn.plan import Plan
 from intervalnn.prediction import Prediction
 
-__all__ = ["Standalone", "standalone"]
+__all__ = ["Standalone", "standalones"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,10 +66,10 @@ class Standalone:
             yield from zip(value.shape, shape, strict=True)
 
 
-def standalone(
+def standalones(
     net: IntervalNetwork, example: Example, outputs: Sequence[str], *, dynamic: bool, conditions: bool = True
-) -> Standalone:
-    """Return a network as one program, for all sizes that torch can follow through the model.
+) -> Iterator[Standalone]:
+    """Yield a network as one program: first for all sizes that torch can follow through the model, then for fewer.
 
     Args:
         net: The network.
@@ -80,11 +80,13 @@ def standalone(
     """
     *attempts, last = _programs(net, example, dynamic)
     for program in attempts:
-        with contextlib.suppress(Exception):
+        holds = False
+        with contextlib.suppress(Exception):  # torch may fail in many ways
             made = _standalone(net, program, example, outputs)
-            if (conditions or not made.exported._guards_code) and _holds(net, made, example, outputs):
-                return made
-    return _standalone(net, last, example, outputs)
+            holds = (conditions or not made.exported._guards_code) and _holds(net, made, example, outputs)
+        if holds:
+            yield made
+    yield _standalone(net, last, example, outputs)
 
 
 def _holds(net: IntervalNetwork, made: Standalone, example: Example, outputs: Sequence[str]) -> bool:
