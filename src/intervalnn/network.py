@@ -30,6 +30,7 @@ __all__ = ["IntervalNetwork"]
 # of intervals lie some 60 operations on 8 values, four times as many where a pool lies too; by its own defaults (30, 4
 # and 8) the compiler cuts them into several passes.
 _FUSED = {"realize_reads_threshold": 8, "realize_acc_reads_threshold": 64, "realize_opcount_threshold": 500}
+# What by itself takes more than that.
 _LONG = {aten.layer_norm, aten.native_layer_norm, aten.rms_norm, aten.group_norm, aten.native_group_norm, aten.gelu}
 _FEW = 4  # parts of a value that are joined at a product, in the pass before it, rather than each in its own pass
 

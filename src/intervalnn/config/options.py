@@ -267,9 +267,9 @@ class Export:
     ] = ("point", "lower", "upper")
     dynamic: Annotated[bool, Flag("--dynamic", "Whether batch and image size may vary.")] = True
     verify: Annotated[bool, Flag("--verify", "Whether to run the file, and compare it with the network.")] = True
-    tolerance: Annotated[float, Flag("--tolerance", "How far bounds may then differ, as a share of their width.")] = (
-        1e-4
-    )
+    tolerance: Annotated[
+        float, Flag("--tolerance", "How far the bounds of the two may differ, as a share of their width.")
+    ] = 1e-4
 
 
 @dataclass(frozen=True, slots=True)

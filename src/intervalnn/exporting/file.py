@@ -132,7 +132,7 @@ def _programs(
 ) -> Iterator[tuple[Standalone, Example]]:
     """Yield a network as one program, for fewer and fewer sizes, and the call of which it was made."""
     for program in standalones(net, traced, outputs, **options):
-        if not program.takes(given):  # torch has fixed the size of the batch after all
+        if traced is not given and not program.takes(given):  # torch has fixed the size of the batch after all
             yield from _programs(net, given, given, outputs, **options)
             return
         yield program, traced
