@@ -199,11 +199,11 @@ def check(prediction: Prediction) -> None:
 
 
 def child(args: argparse.Namespace) -> None:
-    if args.device == "cuda":
-        torch.set_float32_matmul_precision("high")  # the point's products in TF32, as is usual there
-    else:
+    if args.device == "cpu":
         inn.keep_freed_memory()  # as in the commands
         resource.setrlimit(resource.RLIMIT_AS, (int(args.limit * 2**30),) * 2)
+    else:
+        torch.set_float32_matmul_precision("high")  # the point's products in TF32, as is usual there
     row = {"plain": plain, "intervals": intervals}[args.child](args)
     if args.device == "cuda":
         row["peak_mib"] = torch.cuda.max_memory_allocated() / 2**20

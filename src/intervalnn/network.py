@@ -327,8 +327,8 @@ class IntervalNetwork(nn.Module):
     def _fused(self, program: fx.GraphModule) -> dict[str, Any]:
         """Return options by which torch's compiler makes one pass of what lies between two products.
 
-        None where that is long: computed anew by each of its readers, it takes up to four times as long to compile, and
-        no less to run.
+        None where that is long: computed anew by each of its readers, it takes far longer to compile, and no less
+        to run.
         """
         called = {getattr(node.args[0], "overloadpacket", None) for node in program.graph.nodes if node.args}
         if called & _LONG:

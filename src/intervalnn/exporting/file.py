@@ -108,16 +108,18 @@ def export(
     attempts = _programs(net, given, several, outputs, dynamic=dynamic, conditions=not runtime.compiled)
     with beside(path) as folder:
         file = folder / path.name
+        verification = None
         for program, traced in attempts:
             versions = settings["versions"] | runtime.write(program, file)
+            if not verify:
+                break
+            calls = [given, *other_sizes(net, program, traced)]
             try:
-                calls = [given, *other_sizes(net, program, traced)] if verify else []
-                verification = _verification(net, runtime, file, calls, outputs, tolerance) if verify else None
+                verification = _verification(net, runtime, file, calls, outputs, tolerance)
+                break
             except SizeError:
                 if not program.varying(given):
                     raise  # else fewer sizes may vary
-            else:
-                break
         about = {"name": name or type(net.model).__name__} | ({"licence": licence} if licence else {})
         about |= {"format": runtime.format, "versions": versions}
         about |= card(net, settings, program, file) | {"verification": verification}
