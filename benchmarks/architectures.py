@@ -111,6 +111,9 @@ IMAGE: dict[str, Callable[[], nn.Module]] = {
     "instance norm": lambda: nn.InstanceNorm2d(CHANNELS, affine=True),
     "max pool": lambda: nn.MaxPool2d(3, stride=1, padding=1),
     "average pool": lambda: nn.AvgPool2d(3, stride=1, padding=1),
+    "upsampled conv": lambda: nn.Sequential(
+        nn.Upsample(scale_factor=2), nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1), nn.MaxPool2d(2)
+    ),
     "up and down": lambda: nn.Sequential(nn.Upsample(scale_factor=2), nn.MaxPool2d(2)),
     "bilinear up": lambda: nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear"), nn.AvgPool2d(2)),
     "pixel shuffle": lambda: nn.Sequential(nn.Conv2d(CHANNELS, 4 * CHANNELS, 1), nn.PixelShuffle(2), nn.AvgPool2d(2)),

@@ -36,8 +36,8 @@ class Products(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if func is torch.ops.aten.convolution.default:
-            x, weight = args[:2]
-            self.operations[x.dtype] += 2 * result.numel() * math.prod(weight.shape[1:])
+            x, weight, transposed = *args[:2], args[6]
+            self.operations[x.dtype] += 2 * (x if transposed else result).numel() * math.prod(weight.shape[1:])
             self.bytes += x.nbytes + result.nbytes
         return result
 

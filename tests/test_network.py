@@ -672,6 +672,26 @@ def test_what_is_long_between_two_products_is_left_to_the_compiler(
     assert bool(asked[0]) is fused
 
 
+def test_a_mode_of_the_compiler_keeps_one_pass_between_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = with_gaps(inn.IntervalNetwork(nn.Linear(4, 4).eval()))
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(torch, "compile", lambda program, **options: asked.append(options) or program)
+
+    net.compile(mode="reduce-overhead", options={"max_autotune": True}, dynamic=False)
+    net(torch.randn(1, 4))
+
+    assert asked[0].keys() == {"options", "dynamic"}  # torch takes no mode beside options
+    options = asked[0]["options"]
+    assert options["triton.cudagraphs"] and options["max_autotune"] and options["realize_opcount_threshold"] > 30
+
+
+def test_an_unknown_mode_of_the_compiler_is_named() -> None:
+    net = inn.IntervalNetwork(nn.Linear(4, 4).eval())
+
+    with pytest.raises(ValueError, match=r"mode must be one of 'default'.*, got 'fastest'"):
+        net.compile(mode="fastest")
+
+
 class Small(nn.Module):
     """What a U-Net has: one channel that comes in, a pool, an upsampling, and a join."""
 
@@ -766,6 +786,34 @@ def test_a_compiled_step_on_a_gpu_gives_the_gradients_of_the_cpu(
     for near, far in zip(want, gradients(on_gpu, x.cuda()), strict=True):
         share = 1e-4 if dtype is torch.float32 else 0.05
         assert (near - far).abs().max() <= share * near.abs().max()
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores", "ignore:The CUDA Graph is empty")
+def test_cuda_graphs_give_the_same_steps_and_leave_what_earlier_calls_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    net, x = small("symmetric")
+    net, x = inn.IntervalNetwork(net.model.cuda(), kind="symmetric").cuda(), x.cuda()
+    net.balance(x)
+    with torch.no_grad():
+        for gap in net.parameters():
+            gap.uniform_(0.0, 0.1)
+    graphs = copy.deepcopy(net)
+    graphs.compile(mode="reduce-overhead", dynamic=False)
+    parts = [x * scale for scale in (1.0, 0.5, 2.0, 1.5)]
+
+    with torch.no_grad():
+        returned = [graphs(part) for part in parts]
+        for part, bounds in zip(parts, returned, strict=True):
+            torch.testing.assert_close(bounds.width, net(part).width, rtol=1e-4, atol=1e-5)
+    for each in (net, graphs):
+        optimizer = torch.optim.SGD(each.parameters(), lr=1e-4)
+        for part in parts:
+            optimizer.zero_grad()
+            each(part).width.square().mean().backward()
+            optimizer.step()
+    for near, far in zip(net.parameters(), graphs.parameters(), strict=True):
+        torch.testing.assert_close(far, near, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.gpu

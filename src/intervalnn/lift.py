@@ -19,9 +19,11 @@ from torch._ops import OpOverload
 
 from intervalnn.capture import Program, where
 from intervalnn.interval import Interval
-from intervalnn.rules.bilinear import joined, prepare_layer, stretches
+from intervalnn.rules.bilinear import joined, prepare_layer, repeated, repeats_before, stretches
+from intervalnn.rules.structure import copies, upsampled
 from intervalnn.table import MissingRuleError, Rule, aten, by_position, lookup, why_not
 
+_NEAREST = (aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec)
 _VIEWS = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
 
 
@@ -194,17 +196,19 @@ class _Lift:
         self._check(node, entry, args, kwargs)
         made_args = self._map(args, weight)
         if entry.prepare is not None:
-            first = self._parts(args[0], weight) or made_args[0]
-            made_args = (first, self._prepared(target, entry, args, weight), *made_args[2:])
+            repeats = self._repeats(target, entry, args)
+            first = self._once(args[0], weight) if repeats else self._parts(args[0], weight) or made_args[0]
+            form = {"repeats": repeats} if repeats else {}
+            made_args = (first, self._prepared(target, entry, args, weight, form), *made_args[2:])
         made = self._graph(weight).call_function(entry.bound, (target, *made_args), self._map(kwargs, weight))
         return made, Fact(True, weight, self._nonneg(node, entry), dict(entry.hidden))
 
-    def _prepared(self, target: Any, entry: Rule, args: tuple[Any, ...], weight: bool) -> fx.Node:
+    def _prepared(self, target: Any, entry: Rule, args: tuple[Any, ...], weight: bool, more: dict[str, Any]) -> fx.Node:
         """The second factor of a product, split where it is known."""
         first, second, *rest = args
         assert entry.prepare is not None
         side = self.facts[second].weight
-        form: dict[str, Any] = {
+        form: dict[str, Any] = more | {
             "by_interval": self.facts[first].interval,
             "nonneg": self.facts[first].nonneg,
             "exact": self.form.exact,
@@ -223,6 +227,28 @@ class _Lift:
         axis: Any = node.args[1] if len(node.args) > 1 else 0
         rank = len(node.meta["val"].shape)
         return self._graph(weight).call_function(joined, (self._map(node.args[0], weight), axis % rank - rank))
+
+    def _repeats(self, target: Any, entry: Rule, args: tuple[Any, ...]) -> tuple[tuple[int, ...], ...] | None:
+        """How often values stand side by side in the first factor of a layer, and the zeros around them."""
+        first, second, *rest = args  # of which the first is a bias
+        upsampling, _, zeros = _upsampling(first)
+        if entry.prepare is not prepare_layer or upsampling.target not in _NEAREST or not self.facts[first].interval:
+            return None
+        (_, *how), _ = by_position(upsampling.target, upsampling.args, upsampling.kwargs)
+        times = copies(*how)
+        return repeats_before(target, second.meta["val"], tuple(rest[1:]), times, zeros) if times else None
+
+    def _once(self, node: fx.Node, weight: bool) -> fx.Node:
+        """Values that are upsampled before a layer: each once with its gaps, and the points as the model has them."""
+        upsampling, padding, _ = _upsampling(node)
+        (source, *how), _ = by_position(upsampling.target, upsampling.args, upsampling.kwargs)
+        graph, values = self._graph(weight), self._value(source, weight)
+        point = graph.call_function(_point, (values,))
+        point = graph.call_function(upsampled, (upsampling.target, point, *how))  # type: ignore[arg-type]
+        if padding is not None:
+            pad: Any = padding.target
+            point = graph.call_function(pad, (point, *padding.args[1:]), dict(padding.kwargs))
+        return graph.call_function(repeated, (point, values))
 
     def _moving(self, node: fx.Node) -> tuple[int, int, int] | None:
         """Of a joined value, along which dimension and from where to where it may have gaps."""
@@ -256,7 +282,7 @@ class _Lift:
         """Say whether the result is known never to be negative."""
         if entry is None:
             return False
-        sign = entry.sign(*node.args, **node.kwargs) if callable(entry.sign) else entry.sign
+        sign = entry.sign_of(*node.args, **node.kwargs)
         taken = pytree.tree_leaves([node.args[i] for i in entry.takes if i < len(node.args)])
         if sign == "unknown" or not all(map(_is_real, (node, *taken))):
             return False
@@ -304,6 +330,16 @@ def _is_real(value: Any) -> bool:
     """Say whether a value is in floating point: whole numbers wrap around, and complex ones have no sign."""
     tensors = pytree.tree_leaves(value.meta["val"]) if isinstance(value, fx.Node) else []
     return all(t.is_floating_point() for t in tensors if isinstance(t, Tensor))
+
+
+def _upsampling(node: fx.Node) -> tuple[fx.Node, fx.Node | None, list[int]]:
+    """Return an upsampling to nearest neighbours, the zeros put around it, if any, and how many these are."""
+    if node.target not in (aten.pad.default, aten.constant_pad_nd.default):
+        return node, None, []
+    (inner, sizes, *how), _ = by_position(node.target, node.args, node.kwargs)
+    if all(value in ("constant", 0, None) for value in how) and all(isinstance(n, int) and n >= 0 for n in sizes):
+        return inner, node, sizes
+    return node, None, []
 
 
 def _only_layers_take(node: fx.Node) -> bool:

@@ -98,6 +98,7 @@ class IntervalNetwork(nn.Module):
         self._plans: dict[Any, list[Plan]] = {}  # by all but the sizes of the inputs
         self._known: dict[Any, Plan] = {}  # by the sizes too
         self._run: Callable[[Lifted], Callable[..., Any]] = _plain_run
+        self._overwrites = False  # whether a call returns tensors that the next one writes into
         self._own = tied(model)
         _refuse_not_finite(model)
         if not isinstance(layers, int) or isinstance(layers, bool):
@@ -265,6 +266,8 @@ class IntervalNetwork(nn.Module):
             outputs = self._compiled(plan.whole())(*plan.points, *inputs)
         else:
             outputs = self._run(plan.lifted)(*self._weights(plan), *inputs)
+        if self._overwrites:
+            outputs = pytree.tree_map_only(Tensor, Tensor.clone, outputs)
         return pytree.tree_unflatten(outputs, plan.program.out_spec)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
@@ -307,16 +310,22 @@ class IntervalNetwork(nn.Module):
     def compile(self, **options: Any) -> None:
         """Compile the interval forward with ``torch.compile(**options)``, and in training its backward.
 
-        Splitting the weights stays outside, but for training, where it is done in every step. Without options of its
-        own for the compiler, what lies between two products becomes one pass over memory.
+        Splitting the weights stays outside, but for training, where it is done in every step. What lies between two
+        products becomes one pass over memory. With ``mode="reduce-overhead"``, CUDA graphs save the calls of kernels,
+        for which small inputs wait.
         """
-        fuse = options.get("backend", "inductor") == "inductor" and "mode" not in options
+        own = dict(options)
+        fuse = own.get("backend", "inductor") == "inductor"
+        chosen: dict[str, Any] = {}
+        if fuse:  # torch takes either a mode or options
+            chosen = _mode(own.pop("mode", None) or "default") | (own.pop("options", None) or {})
+        self._overwrites = chosen.get("triton.cudagraphs", False)
         known: dict[fx.GraphModule, Callable[..., Any]] = {}
 
         def compiled(graph: fx.GraphModule) -> Callable[..., Any]:
             if graph not in known:
-                own = {"options": self._fused(graph) | options.get("options", {})} if fuse else {}
-                known[graph] = torch.compile(graph, **(options | own))
+                more = {"options": self._fused(graph) | chosen} if fuse else {}
+                known[graph] = torch.compile(graph, **(own | more))
             return known[graph]
 
         self._run = lambda lifted: compiled(lifted.run)
@@ -473,7 +482,7 @@ class IntervalNetwork(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a call makes anew."""
         state = self.__dict__.copy()
-        state.update(_seen=[], _held=[], _plans={}, _known={}, _run=_plain_run, _compiled=None)
+        state.update(_seen=[], _held=[], _plans={}, _known={}, _run=_plain_run, _compiled=None, _overwrites=False)
         return state
 
     def extra_repr(self) -> str:
@@ -500,6 +509,14 @@ def _as_gap(value: Tensor | float, like: Tensor, name: str) -> Tensor:
     if not bool((new >= 0).all()) or not bool(new.isfinite().all()):
         raise ValueError(f"gaps of '{name}' must be finite and not negative, got {float(new.min())} at the least")
     return new
+
+
+def _mode(name: str) -> dict[str, Any]:
+    """Return the options of torch's compiler that a mode stands for."""
+    modes: dict[str, dict[str, Any]] = torch._inductor.list_mode_options()
+    if name not in modes:
+        raise ValueError(f"mode must be one of {', '.join(map(repr, modes))}, got {name!r}")
+    return modes[name]
 
 
 def _plain_run(lifted: Lifted) -> Callable[..., Any]:

@@ -48,6 +48,10 @@ class Rule:
     even_plain: bool = False
     reads_shape_only: bool = False
 
+    def sign_of(self, *args: Any, **kwargs: Any) -> Sign:
+        """Return what is known of the result of these arguments."""
+        return self.sign(*args, **kwargs) if callable(self.sign) else self.sign
+
 
 RULES: dict[Operation, Rule] = {}
 

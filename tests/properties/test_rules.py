@@ -128,7 +128,7 @@ def test_a_rule_that_promises_a_sign_keeps_it(case: Case) -> None:
     entry = lookup(case.op)
     for pattern in PATTERNS:
         args = case.draw(0, pattern)
-        sign = entry.sign(*args, **case.kwargs) if callable(entry.sign) else entry.sign
+        sign = entry.sign_of(*args, **case.kwargs)
         if sign == "unknown":
             continue
         if sign == "keeps":

@@ -16,6 +16,8 @@ beside the point's own, whatever the signs; two if weights or inputs are points.
 ``D*(x+ + x-)``, is both of the first pair; then it costs three. Of the two results the smaller may be lost in the
 rounding of the larger, so both get as much more as that can be: a few roundings of the second product.
 
+Inputs that stand side by side several times, as nearest upsampling puts them, are taken once (:class:`Repeats`).
+
 Of a weight whose input channels shrink and grow by shares of their own (:class:`Stretched`), the
 inputs carry these shares as gaps, and the weight is a point: two products, in either form.
 
@@ -27,7 +29,7 @@ possible only where weight and input both straddle zero. The two differ by gap t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -134,6 +136,69 @@ def joined(parts: list[Interval | Tensor], dim: int) -> Joined:
     return Joined(tuple(parts), dim)
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Values that stand side by side several times, the first factor of a convolution.
+
+    Attributes:
+        point: Their points, as often as they stand there, with zeros around them: what the model's own call takes.
+        values: Each of them once, with its gaps.
+    """
+
+    point: Tensor
+    values: Interval
+
+
+def repeated(point: Tensor, values: Interval) -> Repeated:
+    """Return values to be repeated where a product needs them; see :class:`Repeats` for how often."""
+    return Repeated(point, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """How often values stand side by side before a convolution, and how many zeros around them.
+
+    A convolution of repeated values is a transposed one of each value once, whose kernel adds up the weights that meet
+    the same value. So it multiplies less, and bounds are tighter where these weights cancel.
+
+    Attributes:
+        times: How often each value stands there, along each spatial dimension.
+        before: Zeros in front of them.
+        after: Zeros behind them.
+    """
+
+    times: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    @property
+    def more(self) -> list[int]:
+        """How much larger the result is than that of zeros alike on both ends."""
+        return [after - before for before, after in zip(self.before, self.after, strict=True)]
+
+    def fits(self, window: tuple[int, ...]) -> bool:
+        """Say whether torch has that transposed convolution."""
+        sizes = zip(self.more, self.times, self.before, window, strict=True)
+        return all(0 <= more < times and before < size for more, times, before, size in sizes)
+
+    def kernel(self, w: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return the weight of the transposed convolution, rounded no more coarsely than ``dtype``."""
+        wide = w.to(torch.promote_types(torch.promote_types(w.dtype, dtype), torch.float32))
+        wide = wide.transpose(0, 1).flip(list(range(2, w.dim())))
+        for dim, times in enumerate(self.times, start=2):
+            inner = [0, 0] * (w.dim() - 1 - dim)
+            shifts = [functional.pad(wide, [*inner, i, times - 1 - i]) for i in range(times)]
+            wide = torch.stack(shifts).sum(0)
+        return wide
+
+    def product(self, x: Tensor, kernel: Tensor) -> Tensor:
+        """Return the convolution of the repeated values, from each of them once."""
+        sizes = zip(kernel.shape[2:], self.times, self.before, strict=True)
+        padding = [size - times - before for size, times, before in sizes]
+        ones = [1] * len(padding)
+        return torch.convolution(x, kernel, None, self.times, padding, ones, True, self.more, 1)
+
+
 Factor = Interval | Joined | Tensor
 
 
@@ -150,6 +215,7 @@ class Split:
         moving: First, and one past the last, of the inputs that have gaps; None if all may have.
         whole: The factor as it came, for complex products.
         shares: By which shares inputs shrink and grow, each along the input's channels; None if they do not.
+        repeats: How often values stand side by side in the first factor; None if it is not :class:`Repeated`.
     """
 
     point: Tensor
@@ -160,6 +226,7 @@ class Split:
     whole: Interval | Stretched | Tensor
     moving: tuple[int, int] | None = None
     shares: tuple[Tensor, Tensor] | None = None
+    repeats: Repeats | None = None
 
     @property
     def is_interval(self) -> bool:
@@ -211,11 +278,32 @@ def split(
     return Split(w.point, _laid_out(pairs, layout), layout, w.gap_dtype, nonneg, w, where)
 
 
-def _split_stretched(w: Stretched, layout: Layout, nonneg: bool, dtype: torch.dtype) -> Split:
+def _split_stretched(
+    w: Stretched, layout: Layout, nonneg: bool, dtype: torch.dtype, repeats: Repeats | None = None
+) -> Split:
     along = [-1] + [1] * (-1 - layout.output)  # the channels of the input
     shrink, grow = (share.flatten().repeat(layout.groups).view(along) for share in (w.shrink, w.grow))
-    pairs = _moving_inputs(w.point.to(dtype))
+    size, own = w.point.abs(), w.point
+    if repeats is not None:  # weights that meet the same value stretch one by one, so they do not cancel
+        size, own = repeats.kernel(size, dtype), repeats.kernel(own, dtype)
+    pairs = {"sum": size.to(dtype) / 2, "difference": own.to(dtype) / 2}
     return Split(w.point, _laid_out(pairs, layout), layout, dtype, nonneg, w, shares=(shrink, grow))
+
+
+def _split_repeated(w: Interval | Stretched | Tensor, repeats: Repeats, layout: Layout, **form: Any) -> Split:
+    """Split the weight of a convolution of :class:`Repeated` values; see :func:`split` for what ``form`` may say."""
+    layout = Layout(weight=1, inputs=0, output=layout.output, transposed=True)
+    point = w if isinstance(w, Tensor) else w.point
+    dtype = w.gap_dtype if isinstance(w, Interval) else form["gap_dtype"] or point.dtype
+    if isinstance(w, Stretched):
+        found = _split_stretched(w, layout, form["nonneg"], dtype, repeats)
+    elif isinstance(w, Interval):  # sums of weights have the sums of their gaps
+        below = repeats.kernel(w.below, dtype).to(dtype)
+        above = below if w.above is w.below else repeats.kernel(w.above, dtype).to(dtype)
+        found = split(Interval(repeats.kernel(point, dtype), below, above), layout, **form)
+    else:
+        found = split(repeats.kernel(w, dtype), layout, **form | {"gap_dtype": dtype})
+    return replace(found, point=point, whole=w, repeats=repeats)
 
 
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -267,9 +355,7 @@ def _windows(
 ) -> Tensor:
     """Return a convolution as a matrix product of windows written out; channels come last in memory."""
     rows: Tensor = _filled(functional.unfold(x, window, dilation, padding, stride), -2).transpose(-1, -2)
-    pad, spread, step = (
-        sizes[0] if isinstance(sizes, list | tuple) else sizes for sizes in (padding, dilation, stride)
-    )
+    pad, spread, step = (_sizes(given)[0] for given in (padding, dilation, stride))
     height = (x.size(-2) + 2 * pad - spread * (window[0] - 1) - 1) // step + 1
     result: Tensor = (rows @ w).transpose(-1, -2).unflatten(-1, (height, -1))
     return result
@@ -473,7 +559,7 @@ def _real_product(fn: Product, x: Interval | Tensor, w: Interval | Tensor) -> In
 
 
 def _point(x: Any) -> Any:
-    return x.point if isinstance(x, Interval | Joined) else x
+    return x.point if isinstance(x, Interval | Joined | Repeated) else x
 
 
 # --- convolutions and linear layers: (input, weight, bias, ...) ---
@@ -503,34 +589,77 @@ def _layout(fn: Any, weight: Tensor | Interval, rest: tuple[Any, ...]) -> Layout
     return Layout(int(transposed), int(not transposed), -1 - spatial, groups, transposed, window)
 
 
+def repeats_before(
+    fn: Any, weight: Tensor, rest: tuple[Any, ...], times: list[int], zeros: list[int]
+) -> tuple[tuple[int, ...], ...] | None:
+    """Return what :class:`Repeats` takes, for a convolution of repeated values; None where it cannot take them once.
+
+    Args:
+        fn: The operation.
+        weight: Its weight.
+        rest: What it takes behind weight and bias.
+        times: How often each value stands side by side, along each spatial dimension.
+        zeros: Zeros around these, as ``torch.nn.functional.pad`` takes them.
+    """
+    spatial, transposed = _CONVOLUTIONS.get(fn.overloadpacket, (0, False))
+    settings: list[Any] = [*rest, *(1, 0, 1, 1)[len(rest) :]]
+    if transposed or len(times) != spatial or len(zeros) > 2 * spatial or settings[3] != 1:
+        return None
+    steps, own, dilation = ([*size] if len(size) > 1 else [*size] * spatial for size in map(_sizes, settings[:3]))
+    window = tuple(weight.shape[2:])
+    if {*steps, *dilation} != {1} or not all(type(size) is int for size in (*own, *window)):  # known before it runs
+        return None
+    zeros = zeros + [0] * (2 * spatial - len(zeros))  # from the last dimension on
+    before = tuple(zeros[-2 - 2 * i] + own[i] for i in range(spatial))
+    after = tuple(zeros[-1 - 2 * i] + own[i] for i in range(spatial))
+    return (tuple(times), before, after) if Repeats(tuple(times), before, after).fits(window) else None
+
+
+def _sizes(given: Any) -> list[int]:
+    """Return a setting of a convolution as a list: of one number for all dimensions, or of one for each."""
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
 def stretches(fn: Any, weight: Tensor, rest: tuple[Any, ...]) -> bool:
     """Say whether a layer takes a :class:`Stretched` as its weight: its second dimension must count the inputs."""
     return _layout(fn, weight, rest).inputs == 1
 
 
 def prepare_layer(
-    fn: Any, x: Any, weight: Interval | Stretched | Tensor, bias: Any = None, *rest: Any, **form: Any
+    fn: Any,
+    x: Any,
+    weight: Interval | Stretched | Tensor,
+    bias: Any = None,
+    *rest: Any,
+    repeats: tuple[tuple[int, ...], ...] | None = None,
+    **form: Any,
 ) -> Split:
-    """Split the weight of a layer; see :func:`split` for what ``form`` may say."""
+    """Split the weight of a layer; see :func:`split` for what ``form`` may say, :class:`Repeats` for ``repeats``."""
     shape = weight.point if isinstance(weight, Stretched) else weight
-    return split(weight, _layout(fn, shape, rest) if shape.dim() > 1 else None, **form)
+    layout = _layout(fn, shape, rest) if shape.dim() > 1 else None
+    if repeats is None:
+        return split(weight, layout, **form)
+    assert layout is not None
+    return _split_repeated(weight, Repeats(*repeats), layout, **form)
 
 
 @rule(aten.linear, aten.convolution, *_CONVOLUTIONS, takes=(0, 1, 2), prepare=prepare_layer)
-def layer(fn: Any, x: Factor, weight: Split, bias: Interval | Tensor | None = None, *rest: Any) -> Interval:
+def layer(fn: Any, x: Factor | Repeated, weight: Split, bias: Interval | Tensor | None = None, *rest: Any) -> Interval:
     """Bound a layer with weights and, perhaps, a bias."""
     if has_complex(_point(x), weight.point):
         raise NotImplementedError(f"{fn} of complex intervals: split it into real and imaginary parts")
     point = fn(_point(x), weight.point, _point(bias), *rest)
 
     def product(a: Tensor, w: Tensor) -> Tensor:
+        if weight.repeats is not None:
+            return weight.repeats.product(a, w)
         if _is_matrix(w, weight):
             assert weight.layout is not None
             return _windows(a, w, weight.layout.window, *rest)
         return fn(a, w, None, *rest)  # type: ignore[no-any-return]
 
     if not isinstance(x, Tensor) or weight.is_interval:
-        below, above = gaps(product, x, weight)
+        below, above = gaps(product, x.values if isinstance(x, Repeated) else x, weight)
     else:  # only the bias is an interval
         below = above = torch.zeros_like(point, dtype=weight.gap_dtype)
     if isinstance(bias, Interval):

@@ -47,10 +47,23 @@ def carry(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
 
 @rule(aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d, sign="keeps")
 def nearest(fn: Function, x: Interval, size: Any, scales: Any = None, *rest: Any) -> Interval:
-    """Do to the gaps what is done to the point; where compiled, by copies, whose places take less to find."""
-    if torch.compiler.is_dynamo_compiling() and size is None and set(scales) <= {1.0, 2.0, 4.0, 8.0}:
-        return carry(lambda part: copied(part, [int(scale) for scale in scales]), x)
-    return carry(fn, x, size, scales, *rest)
+    """Do to the gaps what is done to the point."""
+    return carry(lambda part: upsampled(fn, part, size, scales, *rest), x)
+
+
+def upsampled(fn: Function, x: Tensor, size: Any, scales: Any = None, *rest: Any) -> Tensor:
+    """Return nearest neighbours; where compiled, by copies, whose places take less to find."""
+    times = copies(size, scales)
+    if times and torch.compiler.is_dynamo_compiling():
+        return copied(x, times)
+    result: Tensor = fn(x, size, scales, *rest)
+    return result
+
+
+def copies(size: Any, scales: Any) -> list[int] | None:
+    """Return how often nearest upsampling copies each value; None if not every one alike."""
+    alike = size is None and isinstance(scales, list | tuple) and set(scales) <= {1.0, 2.0, 4.0, 8.0}
+    return [int(scale) for scale in scales] if alike else None
 
 
 def copied(x: Tensor, times: list[int]) -> Tensor:
