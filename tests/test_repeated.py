@@ -14,6 +14,7 @@ import intervalnn as inn
 from counting import convolutions
 from intervalnn import lift
 from intervalnn.rules.bilinear import Repeats
+from intervalnn.table import RULES, Rule
 from widened import around
 
 CONVOLUTIONS = (F.conv1d, F.conv2d, F.conv3d)
@@ -65,11 +66,18 @@ TAKEN: dict[str, Any] = {
     ),
 }
 
+
+class Resized(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.ops.aten.upsample_nearest2d.default(x, [6, 8])
+
+
 LEFT: dict[str, Any] = {
     "strides": lambda: up(nn.Conv2d(3, 2, 3, stride=2)),
     "dilation": lambda: up(nn.Conv2d(3, 2, 2, dilation=2)),
     "groups": lambda: up(nn.Conv2d(2, 4, 3, padding=1, groups=2)),
     "a given size": lambda: up(nn.Conv2d(3, 2, 3), size=(7, 6)),
+    "sizes alone": lambda: nn.Sequential(nn.Conv2d(2, 3, 1), Resized(), nn.Conv2d(3, 2, 3)),
     "times three": lambda: up(nn.Conv2d(3, 2, 3), scale_factor=3),
     "reflected": lambda: up(nn.Conv2d(3, 2, 3), nn.ReflectionPad2d(1)),
     "padded by ones": lambda: up(nn.Conv2d(3, 2, 3), nn.ConstantPad2d(1, 1.0)),
@@ -95,7 +103,7 @@ def both(
     with torch.no_grad():
         net(x)
         with monkeypatch.context() as patch:
-            patch.setattr(lift, "_NEAREST", ())
+            patch.setattr(lift, "nearest", None)
             plain(x)
         for gap in net.parameters():
             gap.uniform_(0.0, 0.1)
@@ -141,6 +149,15 @@ def test_what_cannot_be_taken_once_has_the_bounds_that_it_had(name: str, monkeyp
     with torch.no_grad():
         bounds, apart = net(x := inputs(model)), plain(x)
     assert torch.equal(bounds.below, apart.below) and torch.equal(bounds.above, apart.above)
+
+
+def test_a_rule_of_the_users_own_for_upsampling_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = up(nn.Conv2d(3, 2, 3, padding=1)).eval()
+    own = Rule(lambda fn, x, *args: pytest.fail("asked"))
+    monkeypatch.setitem(RULES, torch.ops.aten.upsample_nearest2d, own)
+
+    with pytest.raises(pytest.fail.Exception, match="asked"):
+        inn.IntervalNetwork(model)(inputs(model).float())
 
 
 class PaddedByItsInput(nn.Module):
@@ -233,6 +250,7 @@ def test_there_are_no_more_products_than_without(kind: Any, products: int, monke
     assert convolutions(lambda: net(x)) == convolutions(lambda: plain(x)) == first + 1 + products
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["weight", "symmetric", "input"])
 def test_compiled_recomputed_and_in_bfloat16_it_gives_the_same_bounds(kind: Any, dtype: torch.dtype) -> None:
@@ -250,6 +268,7 @@ def test_compiled_recomputed_and_in_bfloat16_it_gives_the_same_bounds(kind: Any,
     with net.recomputing():
         again = torch.autograd.grad(net(x).width.mean(), list(net.parameters()))
     assert all(torch.equal(a, b) for a, b in zip(slopes, again, strict=True))
+    torch._dynamo.reset()
     net.compile(backend="aot_eager")
     torch.testing.assert_close(net(x).width.mean(), want, **close)
     compiled = torch.autograd.grad(net(x).width.mean(), list(net.parameters()))

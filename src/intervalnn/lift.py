@@ -20,10 +20,9 @@ from torch._ops import OpOverload
 from intervalnn.capture import Program, where
 from intervalnn.interval import Interval
 from intervalnn.rules.bilinear import joined, prepare_layer, repeated, repeats_before, stretches
-from intervalnn.rules.structure import copies, upsampled
+from intervalnn.rules.structure import copies, nearest, upsampled
 from intervalnn.table import MissingRuleError, Rule, aten, by_position, lookup, why_not
 
-_NEAREST = (aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec)
 _VIEWS = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
 
 
@@ -232,10 +231,11 @@ class _Lift:
         """How often values stand side by side in the first factor of a layer, and the zeros around them."""
         first, second, *rest = args  # of which the first is a bias
         upsampling, _, zeros = _upsampling(first)
-        if entry.prepare is not prepare_layer or upsampling.target not in _NEAREST or not self.facts[first].interval:
+        repeat = lookup(upsampling.target)
+        if entry.prepare is not prepare_layer or repeat is None or repeat.bound is not nearest:
             return None
         (_, *how), _ = by_position(upsampling.target, upsampling.args, upsampling.kwargs)
-        times = copies(*how)
+        times = copies(*how[:2]) if self.facts[first].interval else None
         return repeats_before(target, second.meta["val"], tuple(rest[1:]), times, zeros) if times else None
 
     def _once(self, node: fx.Node, weight: bool) -> fx.Node:

@@ -60,7 +60,7 @@ def upsampled(fn: Function, x: Tensor, size: Any, scales: Any = None, *rest: Any
     return result
 
 
-def copies(size: Any, scales: Any) -> list[int] | None:
+def copies(size: Any, scales: Any = None) -> list[int] | None:
     """Return how often nearest upsampling copies each value; None if not every one alike."""
     alike = size is None and isinstance(scales, list | tuple) and set(scales) <= {1.0, 2.0, 4.0, 8.0}
     return [int(scale) for scale in scales] if alike else None
