@@ -23,8 +23,9 @@ weight is 2.6 times that of the plain forward, so 2.4 is out of reach for it; sy
 all layers 3, last 7 1.8. On a CPU, where gaps are in float32 too, a step for all layers has 11 products for the plain
 one's 3, so 3 is out of reach there; it has 8 with symmetric gaps, and 5 with a gap per input.
 
-The cost of bounds grows as that of the plain forward (`growth-*`): on a GPU, the smallest settings wait for the calls
-of kernels, of which bounds have more; on the CPU, large tensors wait for memory unless it is kept (`--keep-memory`).
+The cost of bounds grows as that of the plain forward (`growth-*`): on a GPU, small settings wait for the calls of
+kernels, of which bounds have more, and with CUDA graphs (`growth-h200-graphs`) only those below a millisecond do; on
+the CPU, large tensors wait for memory unless it is kept (`--keep-memory`).
 """
 
 

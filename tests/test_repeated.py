@@ -274,3 +274,22 @@ def test_compiled_recomputed_and_in_bfloat16_it_gives_the_same_bounds(kind: Any,
     compiled = torch.autograd.grad(net(x).width.mean(), list(net.parameters()))
     for a, b in zip(slopes, compiled, strict=True):
         assert (a - b).abs().max() <= (0.05 if dtype is torch.bfloat16 else 1e-4) * a.abs().max()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["weight", "symmetric", "input"])
+def test_a_compiled_step_on_a_gpu_gives_the_gradients_of_one_that_is_not(kind: Any) -> None:
+    torch.manual_seed(0)
+    model = up(nn.Conv2d(16, 8, 2), nn.ZeroPad2d((0, 1, 0, 1))).cuda().eval()
+    x = torch.randn(2, 2, 32, 48, device="cuda")
+    net = inn.IntervalNetwork(model, kind=kind, gap_dtype=torch.bfloat16)
+    net.balance(x)
+    with torch.no_grad():
+        for gap in net.parameters():
+            gap.uniform_(0.0, 0.01)
+    want = torch.autograd.grad(net(x).width.square().mean(), list(net.parameters()))
+    net.compile(dynamic=False)
+
+    got = torch.autograd.grad(net(x).width.square().mean(), list(net.parameters()))
+    for near, far in zip(want, got, strict=True):
+        assert (near - far).abs().max() <= 0.05 * near.abs().max()

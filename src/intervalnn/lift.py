@@ -19,7 +19,7 @@ from torch._ops import OpOverload
 
 from intervalnn.capture import Program, where
 from intervalnn.interval import Interval
-from intervalnn.rules.bilinear import joined, prepare_layer, repeated, repeats_before, stretches
+from intervalnn.rules.bilinear import Repeated, joined, prepare_layer, repeats_before, stretches
 from intervalnn.rules.structure import copies, nearest, upsampled
 from intervalnn.table import MissingRuleError, Rule, aten, by_position, lookup, why_not
 
@@ -248,7 +248,7 @@ class _Lift:
         if padding is not None:
             pad: Any = padding.target
             point = graph.call_function(pad, (point, *padding.args[1:]), dict(padding.kwargs))
-        return graph.call_function(repeated, (point, values))
+        return graph.call_function(Repeated, (point, values))
 
     def _moving(self, node: fx.Node) -> tuple[int, int, int] | None:
         """Of a joined value, along which dimension and from where to where it may have gaps."""

@@ -138,7 +138,7 @@ def joined(parts: list[Interval | Tensor], dim: int) -> Joined:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """Values that stand side by side several times, the first factor of a convolution.
+    """Values that stand side by side several times, the first factor of a convolution; :class:`Repeats` says how often.
 
     Attributes:
         point: Their points, as often as they stand there, with zeros around them: what the model's own call takes.
@@ -147,11 +147,6 @@ class Repeated:
 
     point: Tensor
     values: Interval
-
-
-def repeated(point: Tensor, values: Interval) -> Repeated:
-    """Return values to be repeated where a product needs them; see :class:`Repeats` for how often."""
-    return Repeated(point, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +179,11 @@ class Repeats:
     def kernel(self, w: Tensor, dtype: torch.dtype) -> Tensor:
         """Return the weight of the transposed convolution, rounded no more coarsely than ``dtype``."""
         wide = w.to(torch.promote_types(torch.promote_types(w.dtype, dtype), torch.float32))
-        wide = wide.transpose(0, 1).flip(list(range(2, w.dim())))
+        wide = wide.transpose(0, 1)
         for dim, times in enumerate(self.times, start=2):
-            inner = [0, 0] * (w.dim() - 1 - dim)
-            shifts = [functional.pad(wide, [*inner, i, times - 1 - i]) for i in range(times)]
-            wide = torch.stack(shifts).sum(0)
+            size = w.size(dim)
+            ends = [(max(last - times, 0), min(last, size)) for last in range(size + times - 1, 0, -1)]
+            wide = torch.stack([wide.narrow(dim, start, stop - start).sum(dim) for start, stop in ends], dim)
         return wide
 
     def product(self, x: Tensor, kernel: Tensor) -> Tensor:
