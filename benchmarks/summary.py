@@ -19,8 +19,9 @@ compiled, its masks make torch fall back to a slow pass in that layout. So compa
 (`--mode reduce-overhead`) save the calls of kernels, for which small inputs and training steps at 256x256 wait; the
 ratios of these vary with the CPU beside the GPU.
 Aims on the H200: all layers 2.4, and 2.0 with a gap per input; last 7 1.4. The floor of a gap below and one above each
-weight is 2.6 times that of the plain forward, so 2.4 is out of reach for it; symmetric gaps reach it. A training step:
-all layers 3, last 7 1.8. On a CPU, where gaps are in float32 too, a step for all layers has 11 products for the plain
+weight is 2.6 times that of the plain forward, and it lies as near to its floor as the plain one does, so it misses 2.4
+unless its products come nearer to the matrix rate than the plain ones; symmetric gaps reach 2.4. A training step: all
+layers 3, last 7 1.8. On a CPU, where gaps are in float32 too, a step for all layers has 11 products for the plain
 one's 3, so 3 is out of reach there; it has 8 with symmetric gaps, and 5 with a gap per input.
 
 The cost of bounds grows as that of the plain forward (`growth-*`): on a GPU, small settings wait for the calls of
