@@ -1,5 +1,6 @@
 """How far the interval forward is from the least that the machine allows: operations over the measured matrix rate,
-and one pass over memory between products, over the measured bandwidth.
+and one pass over memory between products, over the measured bandwidth. Beside it stands what the products take where
+each is called by itself, as the vendor's library has them: less than that and the passes takes other kernels.
 
     python benchmarks/floor.py
     python benchmarks/floor.py --device cuda --compile --gap-dtype bfloat16 --size 512 --batch 4 --channels-last
@@ -26,10 +27,11 @@ from intervalnn.models import UNet
 
 
 class Products(TorchDispatchMode):
-    """Counts the operations of convolutions by data type, and the bytes that they read of inputs and write."""
+    """Counts convolutions, their operations by data type, and the bytes that they read of inputs and write."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.calls: Counter[tuple[Any, ...]] = Counter()
         self.operations: Counter[torch.dtype] = Counter()
         self.bytes = 0
 
@@ -39,6 +41,8 @@ class Products(TorchDispatchMode):
             x, weight, transposed = *args[:2], args[6]
             self.operations[x.dtype] += 2 * (x if transposed else result).numel() * math.prod(weight.shape[1:])
             self.bytes += x.nbytes + result.nbytes
+            settings = (tuple(setting) if isinstance(setting, list) else setting for setting in args[3:])
+            self.calls[x.dtype, x.shape, weight.shape, *settings] += 1
         return result
 
 
@@ -49,6 +53,19 @@ def rate(dtype: torch.dtype, device: str) -> float:
     calls = 10 if device == "cuda" else 3
     seconds(lambda: a @ b, device, calls)
     return 2 * size**3 / min(seconds(lambda: a @ b, device, calls) for _ in range(5))
+
+
+def alone(call: tuple[Any, ...], device: str, layout: torch.memory_format) -> float:
+    """Return seconds of one convolution, called by itself and without its bias."""
+    dtype, inputs, weights, *settings = call
+    x, w = (torch.randn(shape, device=device).to(dtype, memory_format=layout) for shape in (inputs, weights))
+    calls = 10 if device == "cuda" else 1
+
+    def run() -> Tensor:
+        return torch.convolution(x, w, None, *settings)
+
+    seconds(run, device, calls)
+    return min(seconds(run, device, calls) for _ in range(3))
 
 
 def bandwidth(device: str) -> float:
@@ -81,14 +98,21 @@ def main() -> None:
         rows = measure.compare(runs, "plain", args.device, args.repeats, args.calls)
     rates = {dtype: rate(dtype, args.device) for dtype in {d for c in counts.values() for d in c.operations}}
     speed = bandwidth(args.device)
+    layout = torch.channels_last if args.channels_last else torch.contiguous_format
+    with torch.no_grad():
+        times = {
+            call: alone(call, args.device, layout) for call in {c for found in counts.values() for c in found.calls}
+        }
     for row in rows:
         found = counts[row["variant"]]
         products = sum(count / rates[dtype] for dtype, count in found.operations.items())
         row |= {"products": products, "passes": found.bytes / speed}
+        row["products alone"] = sum(number * times[call] for call, number in found.calls.items())
         row["floor"] = row["products"] + row["passes"]
         row["x floor"] = row["seconds"] / row["floor"]
         row["variant"] += (
-            f" (products {1e3 * products:.2f} ms, passes {1e3 * row['passes']:.2f} ms, {row['x floor']:.2f} x floor; "
+            f" (products {1e3 * products:.2f} ms, by themselves {1e3 * row['products alone']:.2f} ms, "
+            f"passes {1e3 * row['passes']:.2f} ms, {row['x floor']:.2f} x floor; "
             f"floor's ratio {row['floor'] / rows[0]['floor']:.2f})"
         )
     about = {f"{dtype}, TFLOP/s": f"{value / 1e12:.3g}" for dtype, value in rates.items()}

@@ -58,8 +58,11 @@ def _compare(
     return rows
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    lines = ["| variant | time, ms | x plain | [min, max] | peak memory, MiB |", "| --- | --- | --- | --- | --- |"]
+def table(rows: list[dict[str, Any]], baseline: str) -> str:
+    lines = [
+        f"| variant | time, ms | x {baseline} | [min, max] | peak memory, MiB |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     lines += [
         f"| {r['variant']} | {1e3 * r['seconds']:.2f} | **{r['ratio']:.2f}** | "
         f"[{r['ratio_min']:.2f}, {r['ratio_max']:.2f}] | {r['peak_mib']:.0f} |"
@@ -68,11 +71,18 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def write(path: Path, title: str, settings: dict[str, Any], device: str, rows: list[dict[str, Any]]) -> None:
+def write(
+    path: Path,
+    title: str,
+    settings: dict[str, Any],
+    device: str,
+    rows: list[dict[str, Any]],
+    baseline: str = "plain",
+) -> None:
     """Write the results as JSON and as a Markdown page beside it, whole or not at all."""
     command = re.sub(r" --out \S+", "", "python " + " ".join(sys.argv))
     record = {"title": title, "command": command, "settings": settings, "versions": versions(device), "rows": rows}
-    page = f"# {title}\n\n`{command}`\n\n{record['versions']}\n\n{settings}\n\n{table(rows)}\n"
+    page = f"# {title}\n\n`{command}`\n\n{record['versions']}\n\n{settings}\n\n{table(rows, baseline)}\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     for suffix, text in ((".json", json.dumps(record, indent=1)), (".md", page)):
         temporary = path.with_suffix(suffix + ".part")
