@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrize
 
 import intervalnn as inn
 from counting import convolutions
@@ -400,8 +401,20 @@ def changes() -> dict[str, Callable[[inn.IntervalNetwork], Any]]:
     def assign(net: inn.IntervalNetwork) -> None:
         net.load_state_dict({k: 3 * v for k, v in net.state_dict().items()}, assign=True)
 
+    def parametrise(net: inn.IntervalNetwork) -> None:
+        gaps = net.gaps.get_submodule("third.bias")
+        parametrize.register_parametrization(gaps, "above", nn.Softplus())
+        net(signal())
+        gaps.parametrizations.above.original.add_(1.0)
+
+    def swap(net: inn.IntervalNetwork) -> None:
+        side = net.gaps.get_submodule("third.bias").above
+        side.data = side.data + 0.5
+
     return {
         "set_gaps": lambda net: net.set_gaps("third.bias", 0.5, 0.5),
+        "a parametrisation of gaps": parametrise,
+        "other data of gaps": swap,
         "a step of an optimiser": step,
         "load_state_dict": lambda net: net.load_state_dict({k: 2 * v for k, v in net.state_dict().items()}),
         "load_state_dict by assignment": assign,

@@ -62,6 +62,13 @@ class Gaps(nn.Module):
         """What is trained: the gaps below and above, or those that hold for both."""
         return (self.below,) if self.above is None else (self.below, self.above)
 
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """All that the intervals are made of, beside the point."""
+        if self._modules:  # someone has put a parametrisation over it
+            return *self.sides, self.scale
+        return *self._parameters.values(), self.scale  # type: ignore[arg-type]  # read at every call, so fast
+
     def forward(self, point: Tensor, dtype: torch.dtype | None = None, stretched: bool = False) -> Interval | Stretched:
         """Return ``point`` with the gaps around it, in the form that a program takes."""
         return self.stretched(point) if stretched else self.interval(point, dtype)

@@ -371,10 +371,11 @@ class IntervalNetwork(nn.Module):
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _lookup(self, call: Call) -> Plan:
         """Return the program for a call, captured if need be, in its form over intervals."""
-        refuse_training(self.model)
-        self._refuse_elsewhere(call)
         modules = list(self.model.modules())
         seen = [(module, module.training) for module in modules]
+        if any(training for _, training in seen):
+            refuse_training(self.model)
+        self._refuse_elsewhere(call)
         if seen != self._seen:
             self.refresh()  # a part of the model was replaced by another, or its mode was changed
             self._seen = seen

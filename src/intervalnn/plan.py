@@ -31,7 +31,7 @@ class Weight:
         value = getattr(self.owner, self.name, None)
         value = value if isinstance(value, Tensor) else self.constant
         assert value is not None
-        return value.detach()
+        return value
 
     def around(self, point: Tensor, gap_dtype: torch.dtype | None) -> Any:
         """Return ``point`` with its gaps, if any, in the form that the program takes."""
@@ -93,7 +93,7 @@ class Plan:
     @property
     def points(self) -> list[Tensor]:
         """What it reads of the model, as it is now."""
-        return [weight.read() for weight in self.weights]
+        return [weight.read().detach() for weight in self.weights]
 
     @property
     def training(self) -> bool:
@@ -114,21 +114,30 @@ class Plan:
         Args:
             static: Whether a compiled forward pass reads them, which may then rely on where they lie.
         """
-        points, with_gaps = self.points, [weight.gaps for weight in self.weights if weight.gaps]
-        parts = points + [part for each in with_gaps for part in (*each.sides, each.scale)]
+        points = [weight.read() for weight in self.weights]
+        parts = points + [part for weight in self.weights if weight.gaps is not None for part in weight.gaps.parts]
         training = self.training
-        counted = not training and not any(part.is_inference() for part in parts)  # those count no versions
-        state = tuple((part.data_ptr(), part._version) for part in parts) if counted else None
+        state = None if training else _versions(parts)
         if state is not None and self.state == state:
             return self.prepared
         with torch.inference_mode(False), torch.set_grad_enabled(training):  # lest later gradients meet what is kept
-            values = (weight.around(point, self.gap_dtype) for weight, point in zip(self.weights, points, strict=True))
+            own = zip(self.weights, points, strict=True)
+            values = (weight.around(point.detach(), self.gap_dtype) for weight, point in own)
             prepared = self.lifted.prepare(*values)
         if state is not None:
-            self.state, self.prepared, self.parts = state, prepared, parts  # kept, so that no address recurs
+            self.state, self.prepared = state, prepared
+            self.parts = [part.detach() for part in parts]  # kept, so that no address recurs
             for tensor in _tensors(prepared) if static else ():
                 torch._dynamo.mark_static_address(tensor)  # a CUDA graph then reads it without a copy
         return prepared
+
+
+def _versions(parts: list[Tensor]) -> tuple[tuple[int, int], ...] | None:
+    """Return what changes with any of the tensors; None where torch does not count changes, as in inference mode."""
+    try:
+        return tuple((part.data_ptr(), part._version) for part in parts)
+    except RuntimeError:
+        return None
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
