@@ -1,6 +1,6 @@
 """How far the interval forward is from the least that the machine allows: operations over the measured matrix rate,
 and one pass over memory between products, over the measured bandwidth. Beside it stands what the products take where
-each is called by itself, as the vendor's library has them: less than that and the passes takes other kernels.
+each is called by itself, as the vendor's library has them and as they are without compiling, which joins some.
 
     python benchmarks/floor.py
     python benchmarks/floor.py --device cuda --compile --gap-dtype bfloat16 --size 512 --batch 4 --channels-last

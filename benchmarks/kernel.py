@@ -4,8 +4,9 @@
 
 For an NVIDIA GPU of compute capability 9 or later. A layer is a 3x3 convolution of non-negative inputs and a ReLU.
 Compiled, it is a call of the vendor's library for each product and a pass over memory, as between two layers of an
-interval network; the model's own product is in neither. The kernel, in Triton, loads inputs through the tensor memory
-accelerator, and computes the pass on what it has accumulated. The best of its settings counts.
+interval network (whose products are joined besides, which is faster yet); the model's own product is in neither. The
+kernel, in Triton, loads inputs through the tensor memory accelerator, and computes the pass on what it has accumulated.
+The best of its settings counts.
 """
 
 import argparse

@@ -13,18 +13,18 @@ Written by `python benchmarks/summary.py` from the files beside it, each of whic
 the versions that made it. Time is a ratio to the plain forward of the same run (in `memory-*` to the plain training
 step, in `export-*` to ONNX Runtime's plain forward, in `kernel-*` to the compiled layer); peak memory is in MiB, and
 left open where a CUDA graph holds it. A floor is what the products take at the measured matrix rate, and one pass over
-memory between them; beside it stands what the products take by themselves, called one by one.
+memory between them; beside it stands what the products take by themselves, called one by one as without compiling.
 
 MC dropout is twice as slow in the default layout as in channels last, where it costs what ten plain passes cost:
 compiled, its masks make torch fall back to a slow pass in that layout. So compare with either. CUDA graphs
 (`--mode reduce-overhead`) save the calls of kernels, for which small inputs and training steps at 256x256 wait; the
 ratios of these vary with the CPU beside the GPU.
 Aims on the H200: all layers 2.4, and 2.0 with a gap per input; last 7 1.4. Every variant takes what its products take
-by themselves and one pass over memory, to 3 %; so with a gap below and one above each weight, both aims would need
+by themselves and one pass over memory, to 5 %; so with a gap below and one above each weight, both aims would need
 faster convolutions than the vendor's, and a kernel of our own (`kernel-h200`) is slower. Symmetric gaps reach 2.4, and
-miss 1.4 by little; a gap per input reaches both. A training step: all layers 3, last 7 1.8. On a CPU, where gaps are in
-float32 too, a step for all layers has 11 products for the plain one's 3, so 3 is out of reach there; it has 8 with
-symmetric gaps, and 5 with a gap per input.
+1.4 but for the scatter; a gap per input reaches both. A training step: all layers 3, last 7 1.8. On a CPU, where gaps
+are in float32 too, a step for all layers has 11 products for the plain one's 3, so 3 is out of reach there; it has 8
+with symmetric gaps, and 5 with a gap per input.
 
 The cost of bounds grows as that of the plain forward (`growth-*`): on a GPU, small settings wait for the calls of
 kernels, of which bounds have more, and with CUDA graphs (`growth-h200-graphs`) only those below a millisecond do; on

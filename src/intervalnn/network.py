@@ -11,6 +11,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
+from intervalnn.beside import teach_compiler
 from intervalnn.capture import Call, Program, capture, refuse_training
 from intervalnn.explanation import Explanation
 from intervalnn.gaps import Gaps, Kind
@@ -318,6 +319,7 @@ class IntervalNetwork(nn.Module):
         fuse = own.get("backend", "inductor") == "inductor"
         chosen: dict[str, Any] = {}
         if fuse:  # torch takes either a mode or options
+            teach_compiler()
             chosen = _mode(own.pop("mode", None) or "default") | (own.pop("options", None) or {})
         self._overwrites = chosen.get("triton.cudagraphs", False)
         known: dict[fx.GraphModule, Callable[..., Any]] = {}

@@ -12,6 +12,7 @@ from torch import Tensor, fx, nn
 from intervalnn.capture import Program
 from intervalnn.gaps import Gaps
 from intervalnn.lift import Form, Lifted, lift, whole
+from intervalnn.rules.bilinear import Split, side_by_side
 
 __all__ = ["Plan", "Weight"]
 
@@ -124,12 +125,19 @@ class Plan:
             own = zip(self.weights, points, strict=True)
             values = (weight.around(point.detach(), self.gap_dtype) for weight, point in own)
             prepared = self.lifted.prepare(*values)
+        if static and not training:
+            prepared = tuple(_for_compiler(value) for value in prepared)
         if state is not None:
             self.state, self.prepared = state, prepared
             self.parts = [part.detach() for part in parts]  # kept, so that no address recurs
             for tensor in _tensors(prepared) if static else ():
                 torch._dynamo.mark_static_address(tensor)  # a CUDA graph then reads it without a copy
         return prepared
+
+
+def _for_compiler(value: Any) -> Any:
+    """Return what was prepared in the form that a compiled forward pass on a GPU computes soonest."""
+    return side_by_side(value) if isinstance(value, Split) and value.point.is_cuda else value
 
 
 def _versions(parts: list[Tensor]) -> tuple[tuple[int, int], ...] | None:

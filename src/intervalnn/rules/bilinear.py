@@ -16,6 +16,9 @@ beside the point's own, whatever the signs; two if weights or inputs are points.
 ``D*(x+ + x-)``, is both of the first pair; then it costs three. Of the two results the smaller may be lost in the
 rounding of the larger, so both get as much more as that can be: a few roundings of the second product.
 
+Compiled for a GPU, what moves with the weights and what moves with the inputs becomes one product of twice as many
+channels (:func:`side_by_side`), so that half as many results are written and read again.
+
 Inputs that stand side by side several times, as nearest upsampling puts them, are taken once (:class:`Repeats`).
 
 Of a weight whose input channels shrink and grow by shares of their own (:class:`Stretched`), the
@@ -36,6 +39,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from intervalnn.beside import beside
 from intervalnn.interval import Interval
 from intervalnn.rules.arithmetic import mirrored
 from intervalnn.rules.complexes import complex_product, conjugate, has_complex
@@ -316,6 +320,30 @@ def _laid_out(pairs: dict[str, Tensor], layout: Layout | None) -> dict[str, Tens
     return {n: w.contiguous(memory_format=_FORMATS[w.dim()]) if w.dim() in _FORMATS else w for n, w in pairs.items()}
 
 
+def side_by_side(w: Split) -> Split:
+    """Return the weight of a convolution with one product for sums and one for differences, each from joined inputs.
+
+    Their halves are what moves with the inputs, ``sum`` and ``difference``, and what moves with the weights.
+    """
+    layout, pairs = w.layout, dict(w.pairs)
+    if layout is None or layout.groups != 1 or not {"sum", "difference"} <= pairs.keys():
+        return w
+    even, odd = pairs.pop("sum"), pairs.pop("difference")
+    if even.dim() not in _FORMATS or not pairs:
+        return w
+    reach: tuple[Tensor, ...]
+    if "reach_both" in pairs:
+        reach = (pairs["reach_both"],)
+    elif "reach" in pairs:
+        above, below = pairs["reach"].chunk(2, layout.weight)
+        reach = ((above + below) / 2, (above - below) / 2)
+    else:
+        reach = (pairs["reach_sum"], pairs["reach_difference"])
+    both = [torch.cat(halves, layout.inputs) for halves in zip((even, odd), reach, strict=False)]
+    even, odd = (each.contiguous(memory_format=_FORMATS[each.dim()]) for each in (*both, odd)[:2])
+    return replace(w, pairs={"even": even, "odd": odd})
+
+
 def packed(pairs: dict[str, Tensor], layout: Layout) -> dict[str, Tensor]:
     """Make one weight of two, for a sum and a difference, where so few channels come in that one product takes both.
 
@@ -400,6 +428,8 @@ def gaps(product: Product, x: Factor, w: Split) -> tuple[Tensor, Tensor]:
     """Return how far the product reaches below and above its point."""
     if "c+" in w.pairs:
         return _exact_gaps(product, Interval.of(x) if isinstance(x, Tensor) else x, w)
+    if "even" in w.pairs:
+        return _gaps_side_by_side(product, x, w)
     above: Tensor | None = None
     below: Tensor | None = None
     for high, low in (_weights_move(product, x, w), _inputs_move(product, x, w)):
@@ -407,6 +437,24 @@ def gaps(product: Product, x: Factor, w: Split) -> tuple[Tensor, Tensor]:
             above = high if above is None else above + high
             below = low if below is None else below + low
     assert above is not None and below is not None
+    return below.clamp(min=0.0), above.clamp(min=0.0)
+
+
+def _gaps_side_by_side(product: Product, x: Factor, w: Split) -> tuple[Tensor, Tensor]:
+    assert w.layout is not None
+    even, odd = w.pairs["even"], w.pairs["odd"]
+    symmetric = odd.size(w.layout.inputs) < even.size(w.layout.inputs)
+
+    def reach(part: Interval | Tensor) -> tuple[Tensor, ...]:
+        both = (_upper(part),) * 2 if w.nonneg else _reach(part)
+        return tuple(end.to(w.gap_dtype) for end in (both[:1] if symmetric else both))
+
+    far = _by_part(x, reach)
+    near = _by_part(x, lambda part: _sum_and_difference(part, w.gap_dtype), moving=w.moving is not None)
+    total, difference = (gap.to(w.gap_dtype) for gap in near)
+    total = product(beside([total, far[0]], w.layout.output), even)
+    difference = product(difference if symmetric else beside([difference, far[1]], w.layout.output), odd)
+    above, below = mirrored(total, difference)
     return below.clamp(min=0.0), above.clamp(min=0.0)
 
 
