@@ -613,6 +613,22 @@ def test_compiled_equals_eager(backend: str, how: str) -> None:
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_sizes_of_inputs_vary_and_those_of_weights_do_not() -> None:
+    net, taken = with_gaps(inn.IntervalNetwork(make())), []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        values = (node.meta["example_value"] for node in graph.graph.find_nodes(op="placeholder"))
+        taken.extend(value for value in values if isinstance(value, Tensor))
+        return graph.forward
+
+    net.compile(backend=backend, dynamic=True)
+    with torch.no_grad():
+        net(signal())
+
+    varying = [value.dim() for value in taken if not all(type(size) is int for size in value.shape)]
+    assert len(taken) > 4 and varying == [signal().dim()]
+
+
 @pytest.mark.parametrize(("layer", "by_entry"), [
     (nn.MaxPool2d(2), True), (nn.MaxPool2d((1, 3)), True), (nn.MaxPool2d(3, stride=2), False),
     (nn.MaxPool2d(2, padding=1), False), (nn.MaxPool2d(2, ceil_mode=True), False), (nn.MaxPool2d(3), False),

@@ -132,6 +132,7 @@ class Plan:
             self.parts = [part.detach() for part in parts]  # kept, so that no address recurs
             for tensor in _tensors(prepared) if static else ():
                 torch._dynamo.mark_static_address(tensor)  # a CUDA graph then reads it without a copy
+                torch._dynamo.mark_static(tensor)  # dynamic=True is about inputs
         return prepared
 
 
