@@ -93,7 +93,8 @@ def test_fewer_convolutions_are_called(kind: str, apart: int, joined: int) -> No
 
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize("kind", ["weight", "symmetric"])
-def test_gradients_of_inputs_come_through_what_is_side_by_side(kind: str) -> None:
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_gradients_of_inputs_come_through_what_was_joined_before(mode: Callable[[], Any], kind: str) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 2, 16, 16, dtype=torch.float64)
     net = with_gaps(Skip().double(), x, kind=kind).requires_grad_(False)
@@ -101,6 +102,8 @@ def test_gradients_of_inputs_come_through_what_is_side_by_side(kind: str) -> Non
     other.model.load_state_dict(net.model.state_dict())
     other.load_state_dict(net.state_dict())
     net.compile(backend="eager")
+    with mode():
+        net(x)
     found = []
     for each in (net, other):
         own = x.clone().requires_grad_()

@@ -125,8 +125,8 @@ class Plan:
             own = zip(self.weights, points, strict=True)
             values = (weight.around(point.detach(), self.gap_dtype) for weight, point in own)
             prepared = self.lifted.prepare(*values)
-        if static and not training:
-            prepared = tuple(_for_compiler(value) for value in prepared)
+            if static and not training:
+                prepared = tuple(_for_compiler(value) for value in prepared)
         if state is not None:
             self.state, self.prepared = state, prepared
             self.parts = [part.detach() for part in parts]  # kept, so that no address recurs
