@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -475,3 +478,154 @@ def test_a_warning_of_the_models_own_is_not_hidden() -> None:
 
     with pytest.warns(UserWarning, match="mind the step"):
         bounds_of(Warns(), torch.randn(2, 3))
+
+
+# --- a parameter that forward reaches without its name ---
+
+
+class Kept(Body):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        weight = self.layer.weight
+        self.helper: Any = {
+            "list": [weight], "dict": {"w": weight}, "data": (weight.data,), "closure": lambda: weight,
+            "object": type("Holder", (), {})(),
+        }[how]  # fmt: skip
+        self.how = how
+        if how == "object":
+            self.helper.weight = weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        get = {"list": lambda h: h[0], "dict": lambda h: h["w"], "data": lambda h: h[0], "closure": lambda h: h()}
+        weight = self.helper.weight if self.how == "object" else get[self.how](self.helper)
+        return F.linear(x, weight)
+
+
+@pytest.mark.parametrize("how", ["list", "dict", "data", "closure", "object"])
+def test_a_parameter_that_is_reached_without_its_name_keeps_its_gaps(how: str) -> None:
+    model, x = Kept(how).eval(), torch.rand(2, 3) + 0.5
+    net = inn.IntervalNetwork(model)
+    net.set_gaps("layer.weight", 0.1, 0.2)
+
+    bounds = net(x)
+
+    assert torch.equal(bounds.point, model(x))
+    torch.testing.assert_close(bounds.above, 0.2 * x.sum(-1, keepdim=True).expand(2, 3))
+
+
+def test_a_kept_view_of_a_parameter_is_refused_where_it_has_gaps() -> None:
+    class Row(Body):
+        def __init__(self) -> None:
+            super().__init__()
+            self.row = self.layer.weight.detach()[1]
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x) + self.row
+
+    with pytest.raises(ValueError, match=r"part of its parameter 'layer\.weight' through a view.*'row'"):
+        bounds_of(Row(), torch.ones(2, 3))
+    bounds = inn.IntervalNetwork(Row().eval(), layers=["layer.bias"])(torch.ones(2, 3))
+    assert bounds.point.isfinite().all()
+
+
+# --- arguments ---
+
+
+@dataclass
+class Graph:
+    nodes: Tensor
+    weights: Any
+    name: str = "graph"
+
+
+class OfGraph(Body):
+    def forward(self, graph: Any) -> Tensor:
+        return self.layer(graph["nodes"] if hasattr(graph, "keys") else graph.nodes) * torch.as_tensor(graph.weights)
+
+
+def test_tensors_inside_an_object_are_inputs() -> None:
+    model = OfGraph().eval()
+    net = inn.IntervalNetwork(model)
+
+    for seed in range(3):
+        graph = Graph(torch.full((2, 3), float(seed)), torch.full((3,), seed + 1.0))
+        assert torch.equal(net(graph).point, model(graph))
+
+    assert len(net._known) == 1
+
+
+def test_nearly_equal_arrays_inside_an_object_are_told_apart() -> None:
+    model, x = OfGraph().eval(), torch.ones(2, 3)
+    net = inn.IntervalNetwork(model)
+    for value in (1.0, 1.0 + 1e-6):
+        graph = Graph(x, np.full((2, 3), value, dtype=np.float32))
+        assert torch.equal(net(graph).point, model(graph))
+    graph.weights[:] = 5.0  # the same object, changed
+    assert torch.equal(net(graph).point, model(graph))
+
+
+def test_an_argument_that_cannot_be_told_from_another_is_refused() -> None:
+    graph = Graph(torch.ones(2, 3), 1.0)
+    graph.name = lambda: 1  # type: ignore[assignment]
+    with pytest.raises(TypeError, match=r"type Graph cannot be taken apart.*pass its tensors"):
+        bounds_of(OfGraph(), graph)
+
+
+class WritesToInput(Body):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        x += 1.0
+        return self.layer(x) + y
+
+
+def test_an_input_that_is_written_to_may_be_passed_twice() -> None:
+    model, x = WritesToInput().eval(), torch.ones(2, 3)
+
+    bounds = inn.IntervalNetwork(model)(x, x)
+
+    y = torch.ones(2, 3)
+    assert torch.equal(bounds.point, model(y, y))
+
+
+# --- the model is only read ---
+
+
+class Frozen(dict):  # type: ignore[type-arg]
+    def clear(self) -> None:
+        raise TypeError("this dict is frozen")
+
+    update = __setitem__ = __delitem__ = clear  # type: ignore[assignment]
+
+
+class LeavesTraces(Body):
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = Frozen(width=3)
+        self.seen: dict[str, Any] = {"nested": []}
+        self.log: list[Tensor] = []
+        self.register_forward_hook(lambda module, args, out: self.log.append(out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.layer(x)
+        self.last = h
+        self.seen["nested"].append(h)
+        return h
+
+
+def test_capture_leaves_the_model_as_it_was() -> None:
+    model = LeavesTraces().eval()
+
+    bounds_of(model, torch.ones(2, 3))
+
+    assert model.config == {"width": 3}
+    assert not hasattr(model, "last") and model.seen == {"nested": []} and model.log == []
+
+
+def test_first_calls_from_many_threads_all_succeed() -> None:
+    models = [nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval() for _ in range(2)]
+    nets = [inn.IntervalNetwork(model, layers=1) for model in models]
+    x = torch.rand(5, 3)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda i: nets[i % 2].predict(x).point, range(16)))
+
+    assert all(torch.equal(point, models[i % 2](x)) for i, point in enumerate(found))

@@ -6,15 +6,15 @@ import contextlib
 import io
 import logging
 import math
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-import numpy as np
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
@@ -24,8 +24,12 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, GuardOnDataDependentSymNode
 
 from intervalnn.interval import Interval
+from intervalnn.parts import Parts, is_plain
 from intervalnn.table import RULES, aten, overloads
+from intervalnn.twin import twin
 
+# Torch captures one program at a time: while it does, tables of its own stand changed for the whole process.
+CAPTURING = threading.RLock()
 _TORCH = str(Path(torch.__file__).parent)
 # Taken apart although the table knows them: it refuses them, and what they are made of may have rules.
 _DECOMPOSED_ANYWAY = {aten.as_strided, aten.item, aten.native_dropout, aten.rrelu_with_noise}
@@ -42,47 +46,81 @@ class Source:
         kind: ``"parameter"``, ``"buffer"``, ``"constant"`` or ``"input"``.
         name: Its name in the model, for the first three.
         index: Which of the tensors of the call it is, for an input.
+        view_of: For a constant, the parameters of the model whose memory it looks at in part.
     """
 
     kind: str
     name: str = ""
     index: int = -1
+    view_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The tensors of one call of a model, and what is needed to call it again with others."""
+    """The tensors of one call of a model, and what is needed to call it again with others.
+
+    Attributes:
+        leaves: Tensors and plain values; objects that torch does not know how to flatten, taken apart.
+        spec: How the leaves stand in the arguments.
+        tensors: The tensors and intervals, each once, however often it was passed.
+    """
 
     leaves: list[Any]
     spec: pytree.TreeSpec
+    tensors: list[Tensor | Interval]
 
     @staticmethod
     def of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Take a call apart."""
-        return Call(*pytree.tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, Interval)))
-
-    @property
-    def tensors(self) -> list[Tensor | Interval]:
-        """The tensors and intervals among the arguments."""
-        return [leaf for leaf in self.leaves if isinstance(leaf, Tensor | Interval)]
+        leaves, spec = pytree.tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, Interval))
+        leaves = [x if isinstance(x, Tensor | Interval) or is_plain(x) else Parts.of(x) for x in leaves]
+        inside = (x.tensors if isinstance(x, Parts) else [x] for x in leaves if not is_plain(x))
+        once = {id(tensor): tensor for tensors in inside for tensor in tensors}
+        return Call(leaves, spec, list(once.values()))
 
     @property
     def key(self) -> Any:
         """What another call must have in common with this one to share its program, sizes aside."""
-        described = (
-            (type(leaf).__name__, leaf.dtype, leaf.dim(), str(leaf.device))
-            if isinstance(leaf, Tensor | Interval)
-            else (type(leaf).__name__, _content(leaf))
-            for leaf in self.leaves
-        )
-        return (str(self.spec), *described)
+        places = {id(tensor): place for place, tensor in enumerate(self.tensors)}
+        described = (_described(leaf, places) for leaf in self.leaves)
+        kinds = ((type(t), t.dtype, t.dim(), str(t.device), _order(t)) for t in self.tensors)
+        return (_structure(self.spec), torch.get_default_dtype(), *described, *kinds)
 
     def rebuild(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments with other tensors in the place of the tensors."""
-        others = iter(tensors)
-        leaves = [next(others) if isinstance(leaf, Tensor | Interval) else leaf for leaf in self.leaves]
-        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        others = {id(own): other for own, other in zip(self.tensors, tensors, strict=True)}
+
+        def put(leaf: Any) -> Any:
+            if isinstance(leaf, Parts):
+                return leaf.rebuild([others[id(tensor)] for tensor in leaf.tensors])
+            return others.get(id(leaf), leaf) if isinstance(leaf, Tensor | Interval) else leaf
+
+        args, kwargs = pytree.tree_unflatten([put(leaf) for leaf in self.leaves], self.spec)
         return args, kwargs
+
+
+def _described(leaf: Any, places: dict[int, int]) -> Any:
+    """Return what tells an argument from others, but for the values of its tensors."""
+    if isinstance(leaf, Parts):
+        return leaf.content, leaf.types, tuple(places[id(tensor)] for tensor in leaf.tensors)
+    return places[id(leaf)] if isinstance(leaf, Tensor | Interval) else (type(leaf), repr(leaf))
+
+
+def _structure(spec: pytree.TreeSpec) -> Any:
+    """Return what tells one structure of arguments from others, to the last byte."""
+    text = str(spec)
+    if "object at 0x" in text or "..." in text:  # a context that does not show all that it holds
+        return Parts.of(spec).content
+    return text
+
+
+def _order(x: Tensor | Interval) -> tuple[int, ...] | None:
+    """Return in which order the dimensions of a tensor lie in memory; None for the usual one."""
+    point = x.point if isinstance(x, Interval) else x
+    if point.layout != torch.strided:
+        return (-1,)
+    strides = point.stride()
+    return None if point.is_contiguous() else tuple(sorted(range(point.dim()), key=lambda d: -strides[d]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +160,6 @@ class Program:
         return all(eval(guard, _GUARD_NAMES, local) for guard in self.guards)  # noqa: S307 - torch's own text
 
 
-def _content(leaf: Any) -> Any:
-    """Return what tells an argument that is no tensor from others; long arrays show but their ends."""
-    if isinstance(leaf, np.ndarray) and not leaf.dtype.hasobject:
-        return leaf.shape, leaf.dtype.str, leaf.tobytes()
-    return repr(leaf)
-
-
 _BUILTINS = {"max": max, "min": min, "abs": abs, "round": round, "int": int, "float": float}
 _GUARD_NAMES = {"__builtins__": _BUILTINS, "math": math, "torch": torch, **SYMPY_INTERP}
 
@@ -165,11 +196,10 @@ def capture(model: nn.Module, call: Call, before: Sequence[Program] = ()) -> Pro
     """
     refuse_training(model)
     points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
-    flat = _Flat(model, call)
-    with _quiet(), torch.no_grad(), _without_fast_path(), _whole(), _as_it_was(model):
-        exported = _export(flat, points, before)
+    with CAPTURING, _quiet(), torch.no_grad(), _without_fast_path(), _whole():
+        exported = _export(_Flat(twin(model), call), points, before)
     _refuse_side_effects(exported)
-    return _program(exported, len(points))
+    return _program(exported, len(points), model)
 
 
 def _export(flat: _Flat, points: list[Tensor], before: Sequence[Program]) -> torch.export.ExportedProgram:
@@ -260,7 +290,7 @@ def _refuse_side_effects(exported: torch.export.ExportedProgram) -> None:
             )
 
 
-def _program(exported: torch.export.ExportedProgram, inputs: int) -> Program:
+def _program(exported: torch.export.ExportedProgram, inputs: int, model: nn.Module) -> Program:
     kinds = {
         InputKind.PARAMETER: "parameter",
         InputKind.BUFFER: "buffer",
@@ -272,7 +302,9 @@ def _program(exported: torch.export.ExportedProgram, inputs: int) -> Program:
         if spec.kind not in kinds:
             raise ValueError(f"the model holds an object that cannot be captured: {spec.target} ({spec.kind.name})")
         kind = kinds[spec.kind]
-        sources[spec.arg.name] = Source(kind, str(spec.target or "").removeprefix("model."), index)
+        name = str(spec.target or "").removeprefix("model.")
+        own = _held(exported.constants[spec.target], model) if kind == "constant" else None
+        sources[spec.arg.name] = replace(own, name=own.name or name) if own else Source(kind, name, index)
         index += kind == "input"
     assert index == inputs, (index, inputs)
     graph = exported.graph
@@ -286,6 +318,33 @@ def _program(exported: torch.export.ExportedProgram, inputs: int) -> Program:
         _trimmed(graph, keep), sources, constants, exported.call_spec.out_spec, sizes, ranges,
         [compile(guard, "<guard>", "eval") for guard in exported._guards_code],
     )  # fmt: skip
+
+
+def _held(constant: Any, model: nn.Module) -> Source | None:
+    """Return the parameter or buffer that ``constant`` is, or looks at in part, if it is one.
+
+    A forward may reach a parameter without its name, by a list or an object that holds it. Torch then takes it for a
+    constant, and its gaps would be ignored.
+    """
+    if not isinstance(constant, Tensor) or constant.layout != torch.strided or not constant.numel():
+        return None
+    views = []
+    parameters, buffers = (each(remove_duplicate=False) for each in (model.named_parameters, model.named_buffers))
+    for kind, name, tensor in (*(("parameter", *p) for p in parameters), *(("buffer", *b) for b in buffers)):
+        if tensor.layout != torch.strided or tensor.device != constant.device or not tensor.numel():
+            continue
+        if _memory(tensor) == _memory(constant) and tensor.stride() == constant.stride():
+            return Source(kind, name)
+        (start, end), (first, last) = _memory(tensor)[:2], _memory(constant)[:2]
+        if kind == "parameter" and start < last and first < end:
+            views.append(name)
+    return Source("constant", "", view_of=tuple(views)) if views else None
+
+
+def _memory(x: Tensor) -> tuple[Any, ...]:
+    """Return where a tensor begins and ends in memory, and as what it is read there."""
+    span = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
+    return x.data_ptr(), x.data_ptr() + span * x.element_size(), x.dtype, x.shape
 
 
 def _number(bound: Any) -> float:
@@ -361,23 +420,6 @@ def _without_fast_path() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(enabled)
-
-
-@contextlib.contextmanager
-def _as_it_was(model: nn.Module) -> Iterator[None]:
-    """Put back what the model's forward sets on itself, such as its last attention map or hooks: a trace left there.
-
-    All of it or nothing: a hook without the note that it was added would be added once more.
-    """
-    attributes = [module.__dict__ for module in model.modules()]
-    kept = [value for each in attributes for value in each.values() if isinstance(value, dict | list)]
-    before = [(value, value.copy()) for value in [*attributes, *kept]]
-    try:
-        yield
-    finally:
-        for value, copy in before:
-            value.clear()
-            value.extend(copy) if isinstance(value, list) else value.update(copy)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
 from intervalnn.beside import teach_compiler
-from intervalnn.capture import Call, Program, capture, refuse_training
+from intervalnn.capture import CAPTURING, Call, Program, capture, refuse_training
 from intervalnn.explanation import Explanation
 from intervalnn.gaps import Gaps, Kind
 from intervalnn.guarantee import Offsets, solve_offsets
@@ -391,14 +391,20 @@ class IntervalNetwork(nn.Module):
         tensors = call.tensors
         key = (call.key, self.form, *(_autocast(device) for device in {tensor.device.type for tensor in tensors}))
         sizes = (key, *(tensor.shape for tensor in tensors))
-        if sizes not in self._known:
+        plan = self._known.get(sizes)
+        return plan or self._planned(call, key, sizes)
+
+    def _planned(self, call: Call, key: Any, sizes: Any) -> Plan:
+        """Find or make the program for a call; one thread at a time, so that each program is made once."""
+        tensors = call.tensors
+        with CAPTURING:
             plans = self._plans.setdefault(key, [])
             plan = next((known for known in plans if known.program.fits(tensors)), None)
             if plan is None:
                 plan = self._lift(self._capture(call, [known.program for known in plans]), tensors)
                 plans.append(plan)
             self._known[sizes] = plan
-        return self._known[sizes]
+        return plan
 
     def _refuse_elsewhere(self, call: Call) -> None:
         """Raise if what is to be computed together lies on several devices."""

@@ -78,6 +78,7 @@ class Plan:
             form: How products are bounded.
             inputs: Placeholders that are inputs and take intervals.
         """
+        _refuse_views(program, {program.sources[name].name for name in gaps})
         by_input = [name for name, gap in gaps.items() if gap.by_input and gap.cap is None]
         lifted = lift(program, {*gaps, *inputs}, form, by_input)
         weights = []
@@ -134,6 +135,18 @@ class Plan:
                 torch._dynamo.mark_static_address(tensor)  # a CUDA graph then reads it without a copy
                 torch._dynamo.mark_static(tensor)  # dynamic=True is about inputs
         return prepared
+
+
+def _refuse_views(program: Program, names: Collection[str]) -> None:
+    """Raise if a program reads part of a parameter through a kept view, which the parameter's gaps would not move."""
+    for source in program.sources.values():
+        for name in source.view_of:
+            if name in names:
+                raise ValueError(
+                    f"the model reads a part of its parameter '{name}' through a view that it keeps ('{source.name}'), "
+                    "so that the part would not move with the parameter's gaps; take the view in forward, or leave the "
+                    "parameter out of the argument layers"
+                )
 
 
 def _for_compiler(value: Any) -> Any:
