@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, capped
 from intervalnn.stretched import Stretched
 
 __all__ = ["Gaps", "Kind"]
@@ -76,7 +76,7 @@ class Gaps(nn.Module):
     def stretched(self, point: Tensor) -> Stretched:
         """Return ``point`` with the shares by which its inputs may shrink and grow, for gaps of every input."""
         shrink, grow = (_NonNegative.apply(gap) * self.scale for gap in self.sides)  # type: ignore[no-untyped-call]
-        return Stretched(point, shrink.clamp(max=1.0), grow)
+        return Stretched(point, capped(shrink, 1.0), grow)
 
     def interval(self, point: Tensor, dtype: torch.dtype | None = None) -> Interval:
         """Return the interval around ``point``; a negative gap counts as none."""
@@ -89,7 +89,7 @@ class Gaps(nn.Module):
             sides = [_NonNegative.apply(gap) * factor for gap in self.sides]  # type: ignore[no-untyped-call]
         if self.cap is not None:
             most = self.cap * around.square().mean().sqrt()
-            sides = [torch.minimum(side, most) for side in sides]
+            sides = [capped(side, most) for side in sides]
         sides = [torch.view_as_complex(s) if point.is_complex() else s.to(dtype or point.dtype) for s in sides]
         return Interval(point, sides[0], sides[-1])
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, cut
 
 __all__ = ["Loss", "error", "gaussian", "interval", "mae", "mse", "pinball"]
 
@@ -57,8 +57,8 @@ def interval(*, beta: float) -> Loss:
         raise ValueError(f"beta must be positive, got {beta}")
 
     def loss(bounds: Interval, target: Tensor) -> Tensor:
-        missed_above = (target - bounds.upper).clamp(min=0.0)
-        missed_below = (bounds.lower - target).clamp(min=0.0)
+        missed_above = cut(target - bounds.upper)
+        missed_below = cut(bounds.lower - target)
         return (missed_above**2 + missed_below**2 + beta * bounds.width).mean()
 
     return loss
@@ -79,10 +79,10 @@ def pinball(*, coverage: float) -> Loss:
 
     def loss(bounds: Interval, target: Tensor) -> Tensor:
         above, below = target - bounds.upper, bounds.lower - target
-        # The pinball loss of a quantile q at level t is max(t (y - q), (t - 1)(y - q)).
-        return (
-            torch.maximum((1 - tail) * above, -tail * above) + torch.maximum((1 - tail) * below, -tail * below)
-        ).mean()
+        # The pinball loss of a quantile q at level t is max(t (y - q), (t - 1)(y - q)). A target that lies on a
+        # bound counts as inside, which it is.
+        up, down = (torch.where(out > 0, (1 - tail) * out, -tail * out) for out in (above, below))
+        return (up + down).mean()
 
     return loss
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import intervalnn as inn
 from intervalnn import Interval
 from properties.case import Case, intervals, with_intervals
 from properties.cases import CASES
@@ -104,3 +105,48 @@ def test_the_gradient_is_the_slope_of_the_bounds(case: Case) -> None:
         if _is_finite(case, args) and _is_finite(case, wider):
             before, after = (_total(_gaps_of(case, a), weights) for a in (args, wider))
             assert torch.isclose((after - before) / 1e-7, torch.as_tensor(expected), rtol=1e-4, atol=1e-5), pattern
+
+
+@pytest.mark.parametrize("side", [0, 1], ids=["below", "above"])
+@pytest.mark.parametrize("case", [c for c in CASES if not _rounds(c) and not _is_cone(c)], ids=str)
+def test_the_gradient_at_closed_gaps_is_the_slope_of_opening_one_side(case: Case, side: int) -> None:
+    for pattern in ("no gaps", "some gaps"):
+        args = _without_gaps(case.draw(2, pattern))
+        random = torch.Generator().manual_seed(3)
+
+        weights, leaves, gradient = _gradient(case, args, random)
+        step = [d * (k % 2 == side) for k, d in enumerate(_uniform(leaves, random))]
+        expected = sum((real_parts(g) * d).sum() for g, d in zip(gradient, step, strict=True))
+
+        opened = [1e-7 * d for d in step]
+        gaps = [torch.view_as_complex(o) if leaf.is_complex() else o for o, leaf in zip(opened, leaves, strict=True)]
+        wider = _with_gaps(args, gaps)
+        if _is_finite(case, args) and _is_finite(case, wider):
+            slope = _total(_gaps_of(case, wider), weights) / 1e-7
+            assert torch.isclose(slope, torch.as_tensor(expected), rtol=1e-4, atol=1e-5), pattern
+
+
+# Where functions bend, and the arguments beside x.
+BENDS = [
+    (aten.relu.default, 0.0), (aten.relu6.default, 0.0), (aten.relu6.default, 6.0), (aten.hardtanh.default, -1.0),
+    (aten.hardtanh.default, 1.0), (aten.hardsigmoid.default, -3.0), (aten.hardsigmoid.default, 3.0),
+    (aten.softshrink.default, -0.5), (aten.softshrink.default, 0.5), (aten.elu.default, 0.0, 0.5),
+    (aten.celu.default, 0.0, 0.5), (aten.selu.default, 0.0), (aten.leaky_relu.default, 0.0, 0.3),
+    (aten.clamp.default, 0.5, 0.5), (aten.clamp.default, 0.5, None, 0.5), (aten.clamp_min.default, 0.0, 0.0),
+    (aten.clamp_max.default, 0.0, 0.0), (aten.abs.default, 0.0), (aten.square.default, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "place", "rest"), [(op, at, rest) for op, at, *rest in BENDS], ids=str)
+def test_the_gradient_of_closed_gaps_on_a_bend_is_the_slope_ahead(op: Any, place: float, rest: list[Any]) -> None:
+    point = torch.tensor(place, dtype=torch.float64)
+    for sides in ((0.0, 1.0),) if op is aten.abs.default else ((1.0, 0.0), (0.0, 1.0)):  # abs: the larger of the two
+        leaves = [torch.zeros_like(point).requires_grad_() for _ in range(2)]
+        closed = inn.apply(op, Interval(point, *leaves), *rest)
+        opened = inn.apply(op, Interval(point, *(1e-7 * torch.tensor(s, dtype=torch.float64) for s in sides)), *rest)
+        for name in ("below", "above"):
+            gap = getattr(closed, name)
+            found = torch.autograd.grad(gap, leaves, allow_unused=True, retain_graph=True) if gap.requires_grad else ()
+            expected = sum(float(g) * s for g, s in zip(found, sides, strict=False) if g is not None)
+
+            assert abs(float(getattr(opened, name)) / 1e-7 - expected) < 1e-5, name

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, cut
 from intervalnn.rules.complexes import complex_abs, complex_product, has_complex
 from intervalnn.table import apply, aten, rule
 
@@ -181,7 +181,7 @@ def mul(fn: Any, x: Operand, y: Operand) -> Interval:
         [(-v.below.to(point.dtype), v.above.to(point.dtype)) for v in (x, y)],
         [y.point >= 0, x.point >= 0],
     )
-    return around(point, (-below).clamp(min=0.0), above.clamp(min=0.0), x, y)
+    return around(point, cut(-below), cut(above), x, y)
 
 
 def _any_interval(*values: Any) -> bool:
@@ -195,7 +195,7 @@ def _scale(x: Interval, factor: Tensor | float, point: Tensor) -> Interval:
         below, above = (x.below, x.above) if factor >= 0 else (x.above, x.below)
         return around(point, size * below, size * above, x)
     factor = factor.to(point.dtype)  # a mask or a count may be one too
-    positive, negative = factor.clamp(min=0.0), (-factor).clamp(min=0.0)
+    positive, negative = cut(factor), cut(-factor)
     return around(point, positive * x.below + negative * x.above, positive * x.above + negative * x.below, x)
 
 
@@ -208,9 +208,9 @@ def square(fn: Any, x: Interval) -> Interval:
     c, below, above = x.point, x.below, x.above
     up, down = above * (2 * c + above), below * (below - 2 * c)
     rise = most(torch.where(c >= 0, up, down), up, down)
-    toward_zero = torch.where(c >= 0, torch.minimum(below, c), -torch.minimum(above, -c))
+    toward_zero = torch.where(c >= 0, least(c, below), -least(-c, above))
     fall = toward_zero * (2 * c - toward_zero)
-    return around(fn(c), fall.clamp(min=0.0), rise.clamp(min=0.0), x)
+    return around(fn(c), cut(fall), cut(rise), x)
 
 
 @rule(aten.abs, sign="nonnegative")
@@ -220,8 +220,8 @@ def absolute(fn: Any, x: Interval) -> Interval:
         return complex_abs(x)
     point, negative = fn(x.point), x.point < 0
     toward, away = torch.where(negative, x.above, x.below), torch.where(negative, x.below, x.above)
-    across = (toward - 2 * point).clamp(min=0.0)  # the far end lies beyond zero and is larger still
-    return around(point, torch.minimum(toward, point), most(away, across), x)
+    across = cut(toward - 2 * point)  # the far end lies beyond zero and is larger still
+    return around(point, least(point, toward), most(away, across), x)
 
 
 @rule(aten.reciprocal)
@@ -350,7 +350,7 @@ def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Inte
     wraps = (step(lower / divisor) != step(upper / divisor)) | (low > high)  # the quotient may have been rounded
     size = torch.as_tensor(divisor, dtype=low.dtype, device=x.device)
     if step is torch.floor:
-        smallest, largest = size.clamp(max=0.0), size.clamp(min=0.0)
+        smallest, largest = size.clamp(max=0.0), cut(size)
     else:
         smallest, largest = torch.where(lower >= 0, 0.0, -size.abs()), torch.where(upper <= 0, 0.0, size.abs())
     low, high = torch.where(wraps, smallest, low), torch.where(wraps, largest, high)

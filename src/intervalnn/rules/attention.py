@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, cut
 from intervalnn.rules.arithmetic import around, point_of
 from intervalnn.rules.bilinear import bound_product, split
 from intervalnn.table import apply, aten, rule
@@ -46,7 +46,7 @@ def _margins(x: Interval, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     others = _others(c, dim)
     rise = _others(_finite(x.upper), dim) - others
     fall = others - _others(_finite(x.lower), dim)
-    return c - others, x.below + rise.clamp(min=0.0), x.above + fall.clamp(min=0.0)
+    return c - others, x.below + cut(rise), x.above + cut(fall)
 
 
 @rule(aten.softmax, aten._softmax, sign="nonnegative")
@@ -89,8 +89,8 @@ def weighted_mean(point: Tensor, weights: Interval, values: Value) -> Interval:
     middle = middle.to(values.dtype)  # any will do, and half precision with bfloat16 gaps has bounds in float32
     centred = Interval(values.point - middle, values.below, values.above)
     mean = bound_product(torch.matmul, weights, split(centred))
-    below = torch.minimum(mean.below, (point - values.lower.amin(-2, keepdim=True)).clamp(min=0.0))
-    above = torch.minimum(mean.above, (values.upper.amax(-2, keepdim=True) - point).clamp(min=0.0))
+    below = torch.minimum(mean.below, cut(point - values.lower.amin(-2, keepdim=True)))
+    above = torch.minimum(mean.above, cut(values.upper.amax(-2, keepdim=True) - point))
     return Interval(point, below, above)
 
 

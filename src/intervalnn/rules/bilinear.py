@@ -40,7 +40,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from intervalnn.beside import beside
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, cut
 from intervalnn.rules.arithmetic import mirrored
 from intervalnn.rules.complexes import complex_product, conjugate, has_complex
 from intervalnn.stretched import Stretched
@@ -408,8 +408,8 @@ def _moving_weights(w: Interval, layout: Layout | None, nonneg: bool) -> dict[st
 def _exact(w: Interval, layout: Layout, nonneg: bool, moving: tuple[int, int] | None) -> dict[str, Tensor]:
     """Weights for each corner, stacked as (above, below), by the input they belong to."""
     lower, upper = (_movable(end, layout, moving) for end in (w.lower, w.upper))
-    lower_pos, lower_neg = (part.to(w.gap_dtype) for part in (lower.clamp(min=0.0), (-lower).clamp(min=0.0)))
-    upper_pos, upper_neg = (part.to(w.gap_dtype) for part in (upper.clamp(min=0.0), (-upper).clamp(min=0.0)))
+    lower_pos, lower_neg = (part.to(w.gap_dtype) for part in (cut(lower), cut(-lower)))
+    upper_pos, upper_neg = (part.to(w.gap_dtype) for part in (cut(upper), cut(-upper)))
     pairs = {
         "c+": layout.stack(w.above, w.below),
         "a+": layout.stack(upper_pos, lower_neg),
@@ -437,7 +437,7 @@ def gaps(product: Product, x: Factor, w: Split) -> tuple[Tensor, Tensor]:
             above = high if above is None else above + high
             below = low if below is None else below + low
     assert above is not None and below is not None
-    return below.clamp(min=0.0), above.clamp(min=0.0)
+    return cut(below), cut(above)
 
 
 def _gaps_side_by_side(product: Product, x: Factor, w: Split) -> tuple[Tensor, Tensor]:
@@ -455,7 +455,7 @@ def _gaps_side_by_side(product: Product, x: Factor, w: Split) -> tuple[Tensor, T
     total = product(beside([total, far[0]], w.layout.output), even)
     difference = product(difference if symmetric else beside([difference, far[1]], w.layout.output), odd)
     above, below = mirrored(total, difference)
-    return below.clamp(min=0.0), above.clamp(min=0.0)
+    return cut(below), cut(above)
 
 
 Pair = tuple[Tensor, Tensor] | tuple[None, None]
@@ -505,7 +505,7 @@ def _reach(x: Interval | Tensor) -> tuple[Tensor, Tensor]:
     """Return ``x+ + x-`` and ``x+ - x-``."""
     if isinstance(x, Tensor):
         return x.abs(), x
-    high, low = x.upper.clamp(min=0.0), (-x.lower).clamp(min=0.0)
+    high, low = cut(x.upper), cut(-x.lower)
     return high + low, high - low
 
 
@@ -540,8 +540,8 @@ def _stretched(x: Interval | Tensor, shrink: Tensor, grow: Tensor, *, nonneg: bo
     if nonneg:
         above, below = x.above + grow * upper, x.below + shrink * lower
     else:
-        above = x.above + grow * upper.clamp(min=0.0) + shrink * (-upper).clamp(min=0.0)
-        below = x.below + shrink * lower.clamp(min=0.0) + grow * (-lower).clamp(min=0.0)
+        above = x.above + grow * cut(upper) + shrink * cut(-upper)
+        below = x.below + shrink * cut(lower) + grow * cut(-lower)
     return above + below, above - below
 
 
@@ -571,17 +571,17 @@ def _exact_gaps(product: Product, x: Interval | Joined, w: Split) -> tuple[Tenso
         parts = {"c+": x.point, "a+": above, "b+": below}
     else:
         point = x.point
-        positive = point.clamp(min=0.0)
+        positive = cut(point)
         start, stop = w.moving or (0, point.size(w.layout.output))
-        c, cut = (part.narrow(w.layout.output, start, stop - start) for part in (point, positive))
-        up = (c + above).clamp(min=0.0) - cut
-        down = cut - (c - below).clamp(min=0.0)
+        c, kept = (part.narrow(w.layout.output, start, stop - start) for part in (point, positive))
+        up = cut(c + above) - kept
+        down = kept - cut(c - below)
         parts = {"c+": positive, "a+": up, "b+": down}
-        parts |= {"c-": (-point).clamp(min=0.0), "a-": above - up, "b-": below - down}
+        parts |= {"c-": cut(-point), "a-": above - up, "b-": below - down}
     both = sum(product(part.to(w.gap_dtype), w.pairs[name]) for name, part in parts.items())
     assert isinstance(both, Tensor)
     high, low = w.layout.unstack(both)
-    return low.clamp(min=0.0), high.clamp(min=0.0)
+    return cut(low), cut(high)
 
 
 def bound_product(fn: Product, x: Factor, w: Split) -> Interval:

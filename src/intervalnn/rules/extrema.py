@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, capped
 from intervalnn.rules.arithmetic import known_ends, least, most, still
 from intervalnn.table import aten, rule
 
@@ -43,7 +43,7 @@ def gelu(fn: Function, x: Interval, approximate: str = "none") -> Interval:
 
 
 def _valley(fn: Function, x: Interval, argmin: float) -> Interval:
-    deepest = torch.where(x.lower > argmin, x.lower, x.upper.clamp(max=argmin))
+    deepest = torch.where(x.lower > argmin, x.lower, capped(x.upper, argmin))
     lower, upper = fn(x.lower), fn(x.upper)
     highest = most(torch.where(x.point >= argmin, upper, lower), lower, upper)
     return still(x, Interval.around(fn(x.point), fn(deepest), highest, x.gap_dtype))

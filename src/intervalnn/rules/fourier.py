@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, cut
 from intervalnn.rules.arithmetic import mirrored
 from intervalnn.table import aten, rule
 
@@ -48,9 +48,9 @@ def _around(point: Tensor, even: Tensor, odd: Tensor) -> Interval:
     """Return the interval that reaches ``even + odd`` above and ``even - odd`` below the point."""
     if point.is_complex():
         sides = mirrored(torch.view_as_real(even), torch.view_as_real(odd))
-        above, below = (torch.view_as_complex(gap.clamp(min=0.0)) for gap in sides)
+        above, below = (torch.view_as_complex(cut(gap)) for gap in sides)
     else:
-        above, below = (gap.clamp(min=0.0) for gap in mirrored(even, odd))
+        above, below = (cut(gap) for gap in mirrored(even, odd))
     return Interval(point, below, above)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, beyond, capped
 from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still
 from intervalnn.table import Sign, apply, aten, rule
 
@@ -19,9 +19,9 @@ INDICES = "is an index, which an interval does not have: which entry is largest 
 
 
 @rule(
-    aten.tanh, aten.celu, aten.selu, aten.hardtanh, aten.log, aten.log2, aten.log10, aten.log1p,
+    aten.tanh, aten.log, aten.log2, aten.log10, aten.log1p,
     aten.asin, aten.atan, aten.sinh, aten.asinh, aten.atanh, aten.erf, aten.erfinv, aten.expm1,
-    aten.hardshrink, aten.softshrink, aten.log_sigmoid, aten.floor, aten.ceil, aten.round,
+    aten.hardshrink, aten.log_sigmoid, aten.floor, aten.ceil, aten.round,
     aten.trunc, aten.logit, aten.special_ndtr,
 )  # fmt: skip
 def monotone(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
@@ -35,12 +35,29 @@ def _ends(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
 
 
 @rule(
-    aten.sigmoid, aten.hardsigmoid, aten.exp, aten.exp2, aten.sqrt, aten.acosh, aten.relu6,
+    aten.sigmoid, aten.exp, aten.exp2, aten.sqrt, aten.acosh,
     sign="nonnegative",
 )  # fmt: skip
 def nonnegative(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a non-decreasing function whose values are never negative."""
     return monotone(fn, x, *args, **kwargs)
+
+
+@rule(aten.celu, aten.selu, aten.hardtanh, aten.softshrink)
+def bent(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a non-decreasing function that bends; the slope that counts at an end is the one ahead of it."""
+    return still(x, _bent_ends(lambda end: fn(end, *args, **kwargs), x))
+
+
+def _bent_ends(fn: Function, x: Interval) -> Interval:
+    lower, upper = beyond(fn, x.lower, "lower"), beyond(fn, x.upper, "upper")
+    return Interval.around(fn(x.point), lower, upper, x.gap_dtype)
+
+
+@rule(aten.hardsigmoid, aten.relu6, sign="nonnegative")
+def nonnegative_bent(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a non-decreasing function that bends, and whose values are never negative."""
+    return bent(fn, x, *args, **kwargs)
 
 
 @rule(
@@ -114,7 +131,7 @@ def leaky_relu(fn: Function, x: Interval, slope: float = 0.01) -> Interval:
         below = positive.below + slope * negative.above
         above = positive.above + slope * negative.below
         return Interval(fn(x.point, slope), below, above)
-    nearest = torch.where(x.lower > 0, x.lower, x.upper.clamp(max=0.0))
+    nearest = torch.where(x.lower > 0, x.lower, capped(x.upper, 0.0))
     farthest = torch.maximum(positive.upper, -slope * negative.upper)
     return Interval.around(fn(x.point, slope), fn(nearest, slope), farthest, x.gap_dtype)
 
@@ -124,7 +141,7 @@ def elu(fn: Function, x: Interval, *scales: float) -> Interval:
     """Bound an exponential unit; it bends at zero, and turns there if just one of its branches falls."""
     alpha, scale, input_scale = (*scales, *[1.0] * (3 - len(scales)))
     if min(alpha * scale * input_scale, scale) >= 0:
-        return monotone(fn, x, *scales)
+        return bent(fn, x, *scales)
     lower, upper = fn(x.lower, *scales), fn(x.upper, *scales)
     bend = torch.where((x.lower < 0) & (x.upper > 0), 0.0, upper)
     rising = torch.where(x.point > 0, scale, alpha * scale * input_scale) >= 0
@@ -138,7 +155,7 @@ def threshold(fn: Function, x: Interval, limit: float, value: float) -> Interval
     """Bound ``x`` where it exceeds the limit and ``value`` elsewhere, which may lie on either side of it."""
     lower, upper = fn(x.lower, limit, value), fn(x.upper, limit, value)
     jumps = (x.lower <= limit) & (x.upper > limit)
-    low = torch.where(jumps, lower.clamp(max=limit), lower)
+    low = torch.where(jumps, capped(lower, limit), lower)
     high = torch.where(jumps, upper.clamp(min=value), upper)
     return Interval.around(fn(x.point, limit, value), low, high, x.gap_dtype)
 
@@ -155,7 +172,7 @@ def softplus(fn: Function, x: Interval, beta: float = 1, limit: float = 20) -> I
     lower, upper = fn(x.lower, beta, limit), fn(x.upper, beta, limit)
     edge = limit / beta
     jumps = (x.lower <= edge) & (x.upper > edge)
-    low = torch.where(jumps, lower.clamp(max=edge), lower)
+    low = torch.where(jumps, capped(lower, edge), lower)
     high = torch.where(jumps, upper.clamp(min=(max(limit, 0.0) + math.log1p(math.exp(-abs(limit)))) / beta), upper)
     return still(x, Interval.around(fn(x.point, beta, limit), low, high, x.gap_dtype))
 
@@ -183,6 +200,8 @@ def prelu(fn: Function, x: Interval | Tensor, weight: Interval | Tensor) -> Inte
 @rule(aten.clamp, aten.clamp_min, aten.clamp_max, takes=(0, 1, 2))
 def clamp(fn: Function, x: Any, *limits: Any) -> Interval:
     """Bound a cut value, whose limits may be intervals too."""
+    if isinstance(x, Interval) and not any(isinstance(limit, Interval | Tensor) for limit in limits):
+        return _bent_ends(lambda end: fn(end, *limits), x)
     return _all_monotone(fn, x, *limits)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, cut
 from intervalnn.rules.arithmetic import add, around, mul, point_of, square, sub
 from intervalnn.table import aten, rule
 
@@ -31,7 +31,7 @@ def _loo(x: Tensor, dim: int) -> Tensor:
     """
     total = x.sum(dim, keepdim=True)
     most = x > total / 2
-    return torch.where(most, torch.where(most, 0.0, x).sum(dim, keepdim=True), (total - x).clamp(min=0.0))
+    return torch.where(most, torch.where(most, 0.0, x).sum(dim, keepdim=True), cut(total - x))
 
 
 def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -55,7 +55,7 @@ def _loo_variance(x: Tensor, squares: Tensor, n: int, dim: int) -> Tensor:
     most = squares > total / 2  # of that one, all that is left would be rounding
     mean = torch.where(most, 0.0, x).sum(dim, keepdim=True) / (n - 1)
     apart = torch.where(most, 0.0, x - mean).square().sum(dim, keepdim=True)
-    return torch.where(most, apart, (total - squares * (n / (n - 1))).clamp(min=0.0)) / (n - 1)
+    return torch.where(most, apart, cut(total - squares * (n / (n - 1)))) / (n - 1)
 
 
 def _wide(x: Interval) -> Interval:
@@ -248,7 +248,7 @@ def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> In
     at_point = ((wide.point - wide.point.mean(axes, keepdim=True)) ** 2).sum(axes, keepdim=True)
     slope = 2 * (off.abs() * radius).sum(axes, keepdim=True)
     rise = slope + (radius**2).sum(axes, keepdim=True)
-    bounds = Interval.around(at_point, (middle - slope).clamp(min=0.0), middle + rise)
+    bounds = Interval.around(at_point, cut(middle - slope), middle + rise)
     below, above = (gap * scale if keep else (gap * scale).reshape(point.shape) for gap in (bounds.below, bounds.above))
     return around(point, below, above, x)
 

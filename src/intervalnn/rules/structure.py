@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, cut
 from intervalnn.rules.arithmetic import around, gap_dtype_for, known_ends, mirrored, point_of
 from intervalnn.table import Sign, aten, plain, rule
 
@@ -285,7 +285,7 @@ def embedding_bag(
     even = call((weight.above + weight.below) / 2, factors.abs())[0]
     odd = call((weight.above - weight.below) / 2, factors)[0]
     above, below = mirrored(even, odd)
-    return Interval(point, below.clamp(min=0.0), above.clamp(min=0.0)), *others
+    return Interval(point, cut(below), cut(above)), *others
 
 
 def _sampler_sign(x: Any, grid: Any, interpolation: int, *rest: Any) -> Sign:
@@ -316,7 +316,7 @@ def bicubic(fn: Any, x: Interval, size: Any, align_corners: bool, *scales: Any) 
     below, above = x.below.to(x.dtype), x.above.to(x.dtype)
     even = taps[0] @ ((above + below) / 2) @ taps[1].mT
     odd = fn((above - below) / 2, size, align_corners, *scales)
-    above, below = (gap.clamp(min=0.0).to(x.gap_dtype) for gap in mirrored(even, odd))
+    above, below = (cut(gap).to(x.gap_dtype) for gap in mirrored(even, odd))
     return Interval(point, below, above)
 
 
