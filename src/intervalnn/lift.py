@@ -179,6 +179,8 @@ class _Lift:
 
     def _plain(self, node: fx.Node, entry: Rule | None, weight: bool) -> tuple[fx.Node, Fact]:
         """An operation that no interval reaches, or that reads nothing but shapes."""
+        if entry is not None and entry.reads_shape_only:
+            self._check(node, entry, *by_position(node.target, node.args, node.kwargs))
         args, kwargs = self._points(node.args, weight), self._points(dict(node.kwargs), weight)
         fact = Fact(False, weight, self._nonneg(node, entry))
         target = _VIEWS.get(node.target, node.target)  # type: ignore[call-overload]

@@ -36,7 +36,7 @@ class Rule:
         hidden: Outputs that cannot be intervals, with the reason.
         refusal: Why intervals are refused, for those that are.
         even_plain: Refuse the operation even where no interval reaches it.
-        reads_shape_only: The result does not depend on the values of the arguments.
+        reads_shape_only: The result does not depend on the values of the arguments in ``takes``.
     """
 
     bound: Callable[..., Any] | None = None
@@ -105,9 +105,15 @@ def refuse(*operations: Operation, why: str, even_plain: bool = False) -> None:
     _add(operations, Rule(refusal=why, even_plain=even_plain), False)
 
 
-def plain(*operations: Operation) -> None:
-    """Register operations whose result does not depend on their arguments' values."""
-    _add(operations, Rule(reads_shape_only=True), False)
+def plain(*operations: Operation, shape_of: tuple[int, ...] = ()) -> None:
+    """Register operations that read no values of intervals.
+
+    Args:
+        operations: ATen or custom operations.
+        shape_of: Positions of the arguments of which nothing but shape, dtype and device is read. An interval
+            elsewhere is refused.
+    """
+    _add(operations, Rule(takes=shape_of, reads_shape_only=True), False)
 
 
 def _add(operations: tuple[Operation, ...], entry: Rule, replace: bool) -> None:

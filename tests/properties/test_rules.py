@@ -19,7 +19,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 import intervalnn as inn
 from intervalnn import Interval
-from intervalnn.table import RULES, Rule, lookup
+from intervalnn.table import RULES, Rule, lookup, overloads
 from properties.case import (
     PATTERNS,
     Case,
@@ -39,7 +39,13 @@ seeds = st.integers(0, 2**31)
 few = functools.partial(
     settings, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
-NO_DERIVATIVE = {aten.copy.default, aten._embedding_bag_forward_only.default}
+NO_DERIVATIVE = {
+    aten.copy.default,
+    aten._embedding_bag_forward_only.default,
+    aten.linspace.Tensor_Tensor,
+    aten.linspace.Tensor_Scalar,
+    aten.linspace.Scalar_Tensor,
+}
 
 
 def _is_mixed(args: Any) -> bool:
@@ -156,6 +162,33 @@ def test_every_rule_has_a_case_and_every_case_a_rule() -> None:
     assert _entries(CASES) == {op for op, entry in ours.items() if entry.bound is not None}
     assert _entries(REFUSED) == {op for op, entry in ours.items() if entry.refusal}
     assert _entries(SHAPE_ONLY) == {op for op, entry in ours.items() if entry.reads_shape_only}
+
+
+SCRIPT_ONLY = {  # of TorchScript, which torch.export never writes
+    "index.list_Tensor", "index.Tensor_hacked_twin", "_unsafe_index.Tensor_hacked_twin", "copy.Dict_Tensor",
+    "index_put.hacked_twin", "_unsafe_index_put.hacked_twin", "split.default", "to.prim_Device", "to.prim_dtype",
+    "to.prim_other",
+}  # fmt: skip
+
+
+def _of_values(overload: OpOverload) -> list[int]:
+    """Return the positions of the arguments that are tensors, of an overload that only returns its result."""
+    schema = overload._schema
+    if schema.is_mutable or any(a.is_out for a in schema.arguments) or "Dimname" in str(schema):
+        return []
+    return [index for index, argument in enumerate(schema.arguments) if "Tensor" in str(argument.type)]
+
+
+def test_every_overload_that_an_interval_can_reach_has_a_case_or_refuses_it() -> None:
+    tried = {case.op for case in (*CASES, *REFUSED, *SHAPE_ONLY)}
+    missing = []
+    for operation, entry in RULES.items():
+        for overload in overloads(operation) if str(operation).startswith("aten.") else ():
+            reached = set(_of_values(overload)) & set(entry.takes)
+            known = entry.refusal or lookup(overload) is not entry or overload in tried
+            if reached and not known and str(overload).removeprefix("aten.") not in SCRIPT_ONLY:
+                missing.append(str(overload))
+    assert missing == []
 
 
 def test_every_core_operation_has_a_rule_or_a_reason() -> None:

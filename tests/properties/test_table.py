@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -64,6 +65,65 @@ def test_a_missing_rule_is_named_with_the_way_to_add_it() -> None:
 
     assert "no interval rule for aten.lgamma.default" in str(error.value)
     assert "intervalnn.rule(torch.ops.aten.lgamma.default)" in str(error.value)
+
+
+@torch.library.custom_op("intervalnn_tests::filled", mutates_args=())
+def filled(like: Tensor, value: Tensor) -> Tensor:
+    return torch.ones_like(like) * value
+
+
+@filled.register_fake
+def _(like: Tensor, value: Tensor) -> Tensor:
+    return torch.empty_like(like)
+
+
+class _Filled(nn.Module):
+    def __init__(self, *, by_value: bool) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.by_value = by_value
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.layer(x)
+        return filled(x, y.sum()) if self.by_value else filled(y, x.sum())
+
+
+def test_what_reads_the_shape_of_one_argument_takes_no_interval_as_another() -> None:
+    inn.table.plain(torch.ops.intervalnn_tests.filled, shape_of=(0,))
+
+    bounds = inn.IntervalNetwork(_Filled(by_value=False).eval())(torch.ones(1, 2))
+    with pytest.raises(inn.MissingRuleError, match=r"takes no interval as its argument 'value'"):
+        inn.IntervalNetwork(_Filled(by_value=True).eval())(torch.ones(1, 2))
+
+    assert torch.equal(bounds.point, torch.full((1, 2), 2.0))
+
+
+class _Spaced(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+        self.function = function
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        end = self.layer(x).sum()
+        return self.function(0.0, end, 3), self.function(end, 1.0, 3), self.function(end, end + 1, 3)
+
+
+@pytest.mark.parametrize("function", [torch.linspace, torch.logspace])
+def test_values_spaced_between_intervals_are_intervals(function: Callable[..., Tensor]) -> None:
+    model = _Spaced(function).eval()
+    net = inn.IntervalNetwork(model)
+    net.set_gaps("layer.bias", below=0.5, above=0.5)
+    x = torch.ones(1, 2)
+
+    results = net(x)
+
+    for shift in (-0.5, 0.0, 0.5):
+        with torch.no_grad():
+            moved = copy.deepcopy(model)
+            moved.layer.bias += shift
+            for bounds, value in zip(results, moved(x), strict=True):
+                assert bounds.contains(value, atol=1e-5).all()
 
 
 class _Halved(nn.Module):

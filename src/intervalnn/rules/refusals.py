@@ -31,6 +31,14 @@ refuse(
 )  # fmt: skip
 
 refuse(
+    aten.mm.dtype,
+    aten.bmm.dtype,
+    aten.addmm.dtype,
+    aten.baddbmm.dtype,
+    why="gives its result another dtype than its factors have; convert the factors, or the result, instead",
+)
+
+refuse(
     aten._adaptive_avg_pool2d_backward, aten.avg_pool2d_backward, aten.convolution_backward,
     aten.embedding_dense_backward, aten.max_pool2d_with_indices_backward, aten.native_group_norm_backward,
     aten.native_layer_norm_backward,

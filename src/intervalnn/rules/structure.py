@@ -347,10 +347,33 @@ def cross(fn: Function, x: Any, y: Any, *, dim: int = -1) -> Interval:
     return around(point, gap.below, gap.above, x, y)
 
 
+@rule(aten.linspace.Tensor_Tensor, aten.linspace.Tensor_Scalar, aten.linspace.Scalar_Tensor, takes=(0, 1))
+def linspace(fn: Function, start: Any, end: Any, steps: int, **kwargs: Any) -> Interval:
+    """Bound values evenly spaced, each a mean of the ends: the shares of either are never negative."""
+    point = fn(point_of(start), point_of(end), steps, **kwargs)
+    wide = gap_dtype_for(point, start, end)  # the ends have no dimension, so that the dtype of the shares decides
+    share = torch.linspace(0.0, 1.0, steps, dtype=wide, device=point.device)
+    gaps = zip(*(_zero_or_gaps(v, start if isinstance(start, Interval) else end) for v in (start, end)), strict=True)
+    below, above = (share.flip(0) * first + share * last for first, last in gaps)
+    return around(point, below, above, start, end)
+
+
 # What these return does not depend on the values they are given.
 plain(
-    aten.sym_size, aten.sym_numel, aten.arange, aten.empty, aten.empty_like, aten.empty_strided, aten.full,
-    aten.full_like, aten.zeros, aten.zeros_like, aten.ones, aten.ones_like, aten.new_zeros, aten.new_ones,
-    aten.new_full, aten.new_empty, aten.scalar_tensor, aten.linspace, aten.eye, aten.tril_indices,
-    aten.triu_indices,
+    aten.sym_size, aten.sym_numel, aten.empty_like, aten.full_like, aten.zeros_like, aten.ones_like, aten.new_zeros,
+    aten.new_ones, aten.new_full, aten.new_empty, shape_of=(0,),
 )  # fmt: skip
+plain(
+    aten.arange,
+    aten.empty,
+    aten.empty_strided,
+    aten.full,
+    aten.zeros,
+    aten.ones,
+    aten.scalar_tensor,
+    aten.linspace.default,
+    aten.logspace.default,
+    aten.eye,
+    aten.tril_indices,
+    aten.triu_indices,
+)

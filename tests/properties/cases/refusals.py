@@ -64,10 +64,18 @@ RANDOM = [
     Case(aten._native_batch_norm_legit_functional.default, X),
 ]  # fmt: skip
 
-REFUSED = [*COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
+DTYPES = [
+    Case(aten.mm.dtype, X, Y, torch.float32),
+    Case(aten.bmm.dtype, X, Y, torch.float32),
+    Case(aten.addmm.dtype, X, X, Y, torch.float32),
+    Case(aten.baddbmm.dtype, X, X, Y, torch.float32),
+]
+
+REFUSED = [*DTYPES, *COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
 
 SHAPE_ONLY = [
     Case(aten.sym_size.int, X, 0),
+    Case(aten.sym_size.default, X),
     Case(aten.sym_numel.default, X),
     Case(aten.arange.default, 3),
     Case(aten.empty.memory_format, [2]),
@@ -85,6 +93,7 @@ SHAPE_ONLY = [
     Case(aten.new_empty.default, X, [2]),
     Case(aten.scalar_tensor.default, 1.0),
     Case(aten.linspace.default, 0.0, 1.0, 3),
+    Case(aten.logspace.default, 0.0, 1.0, 3),
     Case(aten.eye.default, 2),
     Case(aten.tril_indices.default, 2, 2),
     Case(aten.triu_indices.default, 2, 2),

@@ -233,4 +233,27 @@ CROSS = [
     Case(aten.linalg_cross.default, plain(real(3, 2)), real(3, 2), dim=0),
 ]
 
-CASES = [*VIEWS, *JOINS, *PADDING, *WRITES, *INTERPOLATION, *BAGS, *CROSS]
+SPACED = [
+    Case(aten.linspace.Tensor_Tensor, real(), real(), 5),
+    Case(aten.linspace.Tensor_Tensor, plain(real()), real(), 1),
+    Case(aten.linspace.Tensor_Scalar, real(), 2.0, 4, dtype=torch.float64),
+    Case(aten.linspace.Scalar_Tensor, -1.0, real(), 4, dtype=torch.float64),
+]
+
+# Overloads that no model of ours meets, each for itself since it may give an argument another meaning.
+OTHERS = [
+    Case(aten.movedim.intlist, real(2, 3), [0], [1]),
+    Case(aten.narrow.Tensor, real(2, 3), 1, torch.tensor(1), 2),
+    Case(aten.split.sizes, real(2, 3), [1, 2], 1),
+    Case(aten.tensor_split.indices, real(2, 3), [1], 1),
+    Case(aten.tensor_split.tensor_indices_or_sections, real(2, 3), torch.tensor([1]), 1),
+    Case(aten.to.dtype_layout, real(2, 3), dtype=torch.float64),
+    Case(aten._upsample_nearest_exact1d.vec, real(1, 1, 2), [3], None),
+    Case(aten._upsample_nearest_exact2d.vec, real(1, 1, 2, 2), None, [2.0, 2.0]),
+    Case(aten._upsample_nearest_exact3d.vec, real(1, 1, 2, 2, 2), [2, 3, 2], None),
+    Case(aten.upsample_nearest3d.vec, real(1, 1, 2, 2, 2), [2, 3, 2], None),
+    Case(aten._upsample_bilinear2d_aa.vec, real(1, 1, 2, 2), [3, 3], False, None),
+    Case(aten.conv3d.padding, real(1, 1, 2, 2, 2), real(1, 1, 2, 1, 1), None, [1, 1, 1], "same"),
+]
+
+CASES = [*SPACED, *OTHERS, *VIEWS, *JOINS, *PADDING, *WRITES, *INTERPOLATION, *BAGS, *CROSS]
