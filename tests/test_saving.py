@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -532,3 +535,32 @@ def test_any_other_bytes_are_refused(whole: tuple[inn.IntervalNetwork, bytes, Pa
 
     with pytest.raises(ValueError, match=r"net\.safetensors"):
         inn.load(path, small_model())
+
+
+SAVING = """
+import sys, torch, intervalnn as inn
+torch.manual_seed(0)
+model = torch.nn.Linear(2, 1).eval()
+nets = inn.IntervalNetwork(model), inn.IntervalNetwork(model, ["bias"])  # whose tensors lie in other places
+for net in nets:
+    net.set_gaps("bias", below=0.1, above=0.2)
+while True:
+    for net in nets:
+        net.save(sys.argv[1], include_model=net is nets[0])
+"""
+
+
+def test_a_file_that_another_process_saves_again_and_again_is_never_called_damaged(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, path = nn.Linear(2, 1).eval(), tmp_path / "net.safetensors"
+    writer = subprocess.Popen([sys.executable, "-c", SAVING, str(path)])
+    try:
+        while not path.exists():
+            time.sleep(0.1)
+            assert writer.poll() is None
+        seen = {tuple(inn.load(path, model).names) for _ in range(1000)}
+        assert writer.poll() is None
+    finally:
+        writer.kill()
+        writer.wait()
+    assert len(seen) == 2  # it was replaced meanwhile

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
 from torch import Tensor
 
 from intervalnn.files import replacing
 from intervalnn.fingerprint import sha256
 
-__all__ = ["VERSION", "read", "verify_archive", "write"]
+__all__ = ["VERSION", "read", "read_tensors", "verify_archive", "write"]
 
 VERSION = 1  # of the format; raise it when older code would misread a file
 FOLDER = 0x10  # among the attributes in an archive: torch takes a record so marked as there, and reads nothing
@@ -47,15 +47,26 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise FileNotFoundError(f"there is no file {path}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a file; intervalnn.hub.from_pretrained takes a folder")
-    try:
-        with safe_open(path, framework="pt") as file:
-            document = _document(path, file.metadata() or {})
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (it is no mapping)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is no safetensors file, or a part of one only ({error})") from error
+    tensors, metadata = read_tensors(path)
+    document = _document(path, metadata)
     if document.get("sha256") != _checksum(document.get("settings"), tensors):
         raise ValueError(f"{path} is damaged: its contents do not match their checksum; save it anew")
     return document["settings"], tensors
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the tensors and the metadata of a safetensors file.
+
+    The file is opened once, since another process may replace it at any time: safetensors opens it twice, and takes
+    the places of one file for the numbers of another.
+    """
+    content = path.read_bytes()
+    try:
+        tensors = {name: tensor.clone() for name, tensor in load(content).items()}
+    except SafetensorError as error:
+        raise ValueError(f"{path} is no safetensors file, or a part of one only ({error})") from error
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # load would have refused another
+    return tensors, header.get("__metadata__") or {}
 
 
 def verify_archive(path: str | Path) -> None:

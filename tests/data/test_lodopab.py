@@ -92,3 +92,40 @@ def test_what_cannot_be_read_is_named(folder: Path) -> None:
         "ground_truth_train_001.hdf5",
         "other.hdf5",
     }
+
+
+def _elsewhere(folder: Path, how: str) -> None:
+    """Write a file of one slice whose numbers lie in a file outside of the folder that is read."""
+    other = folder.parent / "other"
+    other.mkdir()
+    np.full((1, 6, 6), 0.5, np.float32).tofile(other / "raw")
+    with h5py.File(other / "o.hdf5", "w") as file:
+        file["in/data"] = np.full((1, 6, 6), 0.5, np.float32)
+    with h5py.File(folder / "ground_truth_test_000.hdf5", "w", userblock_size=512 if "user" in how else 0) as file:
+        if "external storage" in how:
+            whole = [(str(other / "raw"), 0, h5py.h5f.UNLIMITED)]
+            file.create_dataset("in/data", (1, 6, 6), np.float32, external=whole)
+        elif "virtual" in how:
+            layout = h5py.VirtualLayout((1, 6, 6), np.float32)
+            layout[:] = h5py.VirtualSource(other / "o.hdf5", "in/data", (1, 6, 6))
+            file.create_virtual_dataset("in/data", layout)
+        elif "group" in how:
+            file["in"] = h5py.ExternalLink(str(other / "o.hdf5"), "/in")
+        else:
+            file["in/data"] = h5py.ExternalLink(str(other / "o.hdf5"), "/in/data")
+        if "soft" in how or "group" in how:
+            file["data"] = h5py.SoftLink("/in/data")
+        else:
+            file.move("in/data", "data")
+
+
+@pytest.mark.parametrize("where", ["", ", soft link", ", user block"])
+@pytest.mark.parametrize("how", ["external storage", "virtual", "external link", "group"])
+def test_numbers_in_other_files_are_not_read(how: str, where: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    _elsewhere(tmp_path / "data", how + where)
+
+    with pytest.raises(ValueError, match=r"must hold its (numbers|data set 'data') itself"):
+        list(data.read(tmp_path / "data", errors="refuse"))
+    skipped = data.read(tmp_path / "data")
+    assert not skipped.subjects and len(skipped.report.skipped) == 1

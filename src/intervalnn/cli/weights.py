@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from intervalnn.config import did_you_mean
-from intervalnn.container import verify_archive
+from intervalnn.container import read_tensors, verify_archive
 
 __all__ = ["fill", "read_weights"]
 
@@ -32,20 +30,13 @@ def read_weights(path: Path, key: str | None = None) -> State:
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    content: Any = _safetensors(path) if path.suffix == ".safetensors" else _torch(path)
+    content: Any = read_tensors(path)[0] if path.suffix == ".safetensors" else _torch(path)
     for part in key.split(".") if key else ():
         if not isinstance(content, Mapping) or part not in content:
             known = map(str, content) if isinstance(content, Mapping) else ()
             raise ValueError(f"{path} has no key {part!r}{did_you_mean(part, known)}")
         content = content[part]
     return _state(path, content, key)
-
-
-def _safetensors(path: Path) -> State:
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is no safetensors file, or a part of one only ({error})") from error
 
 
 def _torch(path: Path) -> Any:

@@ -45,11 +45,7 @@ def _entry(path: Path, options: Options) -> Entry:
         raise Unreadable("is not named as in LoDoPaB-CT: ground_truth_{train,validation,test}_{000}.hdf5")
     name, part = options.name(path), match[1]
     with h5py().File(path) as file:
-        if "data" not in file or file["data"].ndim != 3:
-            raise Unreadable("must hold a data set 'data' of slices, rows and columns")
-        if not 0 < file["data"].nbytes <= DEFLATED * path.stat().st_size:
-            raise Unreadable(f"cannot hold what it promises, {file['data'].shape} numbers")
-        count = len(file["data"])
+        count = len(_data(file, path))
     rows = _rows(path, part, _PER_FILE * int(match[2]), count, options)
 
     def volumes(wanted: Collection[str]) -> Iterator[Volume]:
@@ -61,6 +57,21 @@ def _entry(path: Path, options: Options) -> Entry:
                 yield volume
 
     return Entry(name, frozenset(rows), volumes)
+
+
+def _data(file: Any, path: Path) -> Any:
+    """Return the images of a file, if the file itself holds them: HDF5 can point to others in three ways."""
+    link = file.get("data", getlink=True)
+    if link is not None and not isinstance(link, h5py().HardLink):
+        raise Unreadable("must hold its data set 'data' itself, and has a link there, which is not followed")
+    found = file.get("data")
+    if not isinstance(found, h5py().Dataset) or found.ndim != 3 or found.dtype.kind not in "fiu":
+        raise Unreadable("must hold a data set 'data' of slices, rows and columns, in plain numbers")
+    if found.is_virtual or found.external:
+        raise Unreadable("must hold its numbers itself, and takes them from other files, which are not read")
+    if not 0 < found.nbytes <= DEFLATED * path.stat().st_size:
+        raise Unreadable(f"cannot hold what it promises, {found.shape} numbers")
+    return found
 
 
 def _rows(path: Path, part: str, start: int, count: int, options: Options) -> dict[str, list[int]]:
@@ -84,7 +95,7 @@ def _rows(path: Path, part: str, start: int, count: int, options: Options) -> di
 
 def _read(path: Path, name: str, subject: str, index: list[int]) -> Volume:
     with h5py().File(path) as file:
-        stored = file["data"][index]
+        stored = _data(file, path)[index]
     # The authors transposed each DICOM image, for their operator's sake.
     images, unit = to_hu(stored.transpose(0, 2, 1), "lodopab")
     pixel = _WIDTH / images.shape[1]
