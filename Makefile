@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check format format-check lint types layers bench reproduce docs docs-pages audit results-doc coverage-doc clean
+.PHONY: demo test test-all check format format-check lint types layers bench reproduce docs docs-pages audit results-doc coverage-doc coverage-outside clean
 
 demo: $(STAMP)
 	$(BIN)/inn demo
@@ -72,6 +72,20 @@ results-doc: $(STAMP)
 
 coverage-doc: $(STAMP)
 	$(BIN)/python docs/make_coverage.py
+
+# Networks of public packages, in an environment of their own: torchvision wants the registry's torch, gigabytes of it.
+# ONLY=part of a name tries those alone.
+OUTSIDE ?= .venv-outside
+ONLY ?=
+coverage-outside: $(OUTSIDE)/.installed
+	HF_HUB_OFFLINE=1 $(OUTSIDE)/bin/python docs/examine_outside.py $(ONLY)
+	$(OUTSIDE)/bin/python docs/make_coverage.py outside
+
+$(OUTSIDE)/.installed: docs/outside-requirements.txt
+	$(PYTHON) -m venv $(OUTSIDE)
+	$(OUTSIDE)/bin/python -m pip install --quiet --requirement docs/outside-requirements.txt
+	$(OUTSIDE)/bin/python -m pip install --quiet --editable .
+	touch $@
 
 # torch first, from the pin: a bare `torch` may pull gigabytes of CUDA.
 $(STAMP): pyproject.toml constraints.txt

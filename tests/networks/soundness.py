@@ -96,7 +96,9 @@ def fingerprint(model: nn.Module) -> dict[str, Any]:
     """Return all that a user could notice of a model: numbers, flags, hooks, attributes and code."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_state_dict_hooks")
     return {
-        "bytes": {k: v.detach().numpy().tobytes() for k, v in model.state_dict().items()},
+        "bytes": {
+            k: v.detach().numpy().tobytes() if isinstance(v, Tensor) else repr(v) for k, v in model.state_dict().items()
+        },
         "versions": {k: (id(v), v._version, v.requires_grad) for k, v in model.named_parameters()},
         "modules": [
             (
