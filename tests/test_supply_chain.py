@@ -18,6 +18,7 @@ ON_THE_NET = {"requests", "urllib.request", "http.client", "httpx", "aiohttp", "
 ALLOWED = {
     ("capture.py", "eval"): "torch's own guards, made by this process",
     ("capture.py", "compile"): "the same",
+    ("parts.py", "pickle"): "arguments of a call, taken apart and put together in this process; never from a file",
     ("cli/weights.py", "pickle"): "the name of the error by which torch refuses a file; nothing is unpickled",
 }
 
