@@ -19,6 +19,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 from torch._C import DispatchKey
+from torch._ops import OpOverload
 from torch.export import Dim
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, GuardOnDataDependentSymNode
@@ -26,6 +27,7 @@ from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, GuardOnDataDepen
 from intervalnn.interval import Interval
 from intervalnn.parts import Parts, is_plain
 from intervalnn.table import RULES, aten, overloads
+from intervalnn.torch_private import decomposed
 from intervalnn.twin import twin
 
 # Torch captures one program at a time: while it does, tables of its own stand changed for the whole process.
@@ -213,7 +215,7 @@ def _export(flat: _Flat, points: list[Tensor], before: Sequence[Program]) -> tor
     def export(sizes: Any) -> torch.export.ExportedProgram:
         fresh = tuple(p.detach() for p in points)  # torch marks those it was given as varying
         program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
-        return program.run_decompositions(_decompositions())  # type: ignore[no-any-return]
+        return decomposed(program, *_decompositions())
 
     with contextlib.suppress(Exception):
         return export({"tensors": varying})
@@ -242,15 +244,15 @@ def _user_line(error: BaseException) -> str:
     return ""
 
 
-def _decompositions() -> Any:
-    """Return torch's table of decompositions, less every operation that has a rule of its own."""
-    table = torch.export.default_decompositions()
-    for operation in RULES:
-        for overload in overloads(operation):
-            if overload.overloadpacket not in _DECOMPOSED_ANYWAY:
-                table.pop(overload, None)
+def _decompositions() -> tuple[dict[Any, Any], list[OpOverload]]:
+    """Return torch's table of decompositions, less every operation that has a rule of its own, and these."""
+    table = dict(torch.export.default_decompositions())
+    known = (overload for operation in RULES for overload in overloads(operation))
+    whole = [overload for overload in known if overload.overloadpacket not in _DECOMPOSED_ANYWAY]
+    for overload in whole:
+        table.pop(overload, None)
     table[aten.rrelu_with_noise_functional.default] = _settled_rrelu  # torch has none
-    return table
+    return table, whole
 
 
 def _settled_rrelu(
