@@ -25,9 +25,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from members import aliases, arguments, caches, numbers, operations, state, threads  # noqa: E402 - after the path
+from members import aliases, arguments, caches, numbers, operations, state, threads
 
-from intervalnn.cost import versions  # noqa: E402
+from intervalnn.cost import versions
 
 RESULTS = Path(__file__).parent / "results" / "stress.json"
 CLASSES: dict[str, Callable[[Random], str]] = {
@@ -47,7 +47,7 @@ def run(name: str, seed: int) -> tuple[str, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return CLASSES[name](Random(f"{name} {seed}")), ""  # noqa: S311 - nothing secret
+            return CLASSES[name](Random(f"{name} {seed}")), ""
     except Exception as error:
         return "fault", f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
@@ -79,7 +79,7 @@ def main() -> None:
     torch.set_num_threads(1)
     names = [options.only] if options.only else list(CLASSES)
     if options.once:
-        print(CLASSES[names[0]](Random(f"{names[0]} {options.seed}")))  # noqa: S311
+        print(CLASSES[names[0]](Random(f"{names[0]} {options.seed}")))
         return
     found = campaign(names, options.minutes, options.seed)
     for name, counts in found["tried"].items():

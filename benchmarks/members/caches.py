@@ -39,6 +39,11 @@ def _replaced(net: inn.IntervalNetwork, random: Random) -> None:
     tensor.data = tensor.data * 1.25
 
 
+def _gap_replaced(net: inn.IntervalNetwork, random: Random) -> None:
+    gap = _gap(net, random)
+    gap.data = gap.data * 1.5
+
+
 def _swapped_and_back(net: inn.IntervalNetwork, random: Random) -> None:
     tensor = _any(net, random)
     kept, tensor.data = tensor.data, tensor.data * 3
@@ -73,7 +78,7 @@ CHANGES: dict[str, Callable[[inn.IntervalNetwork, Random], Any]] = {
     "state": lambda net, random: net.model.load_state_dict({k: v * 0.9 for k, v in net.model.state_dict().items()}),
     "buffers": _buffers,
     "a gap's data": lambda net, random: _gap(net, random).data.mul_(3.0),
-    "a gap's data replaced": lambda net, random: setattr(_gap(net, random), "data", _gap(net, random).data.clone()),
+    "a gap's data replaced": _gap_replaced,
     "a gap through numpy": lambda net, random: _gap(net, random).detach().numpy().__imul__(2.0),
     "a gap in place": lambda net, random: _gap(net, random).detach().add_(0.05),
 }

@@ -72,7 +72,9 @@ def check_draws(
 
     The weights are written into the model in place, so that every way by which it reaches them moves with them.
     """
-    weights = {name: weight.map(Tensor.clone) for name, weight in net.weight_intervals().items()}  # lest they move along
+    weights = {
+        name: weight.map(Tensor.clone) for name, weight in net.weight_intervals().items()
+    }  # lest they move along
     generator = torch.Generator().manual_seed(random.getrandbits(32))
     kept = {name: weight.point for name, weight in weights.items()}
     try:

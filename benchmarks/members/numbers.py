@@ -44,7 +44,9 @@ def member(random: Random) -> str:
             shares = {name: share.round() if draw % 2 else share for name, share in shares.items()}
             weights = {name: weight.lower + shares[name] * weight.width for name, weight in exact.items()}
             value = functional_call(twin, weights, (x.double(),)) - own
-            above, below = (gap.double() * (1 + ROUNDINGS * LAYERS * eps) + rounding for gap in (bounds.above, bounds.below))
+            above, below = (
+                gap.double() * (1 + ROUNDINGS * LAYERS * eps) + rounding for gap in (bounds.above, bounds.below)
+            )
             need(bool(((value <= above) & (-value <= below)).all()), f"{said}: a draw leaves the bounds")
 
     try:

@@ -23,7 +23,9 @@ def _network(random: Random) -> inn.IntervalNetwork:
     model = random.choice(
         [
             lambda: nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 2)),
-            lambda: nn.Sequential(nn.Unflatten(1, (2, 3)), nn.Conv1d(2, 3, 2), nn.GELU(), nn.Flatten(), nn.Linear(6, 2)),
+            lambda: nn.Sequential(
+                nn.Unflatten(1, (2, 3)), nn.Conv1d(2, 3, 2), nn.GELU(), nn.Flatten(), nn.Linear(6, 2)
+            ),
             lambda: nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4), nn.Sigmoid(), nn.Linear(4, 2), nn.Softmax(-1)),
         ]
     )()
@@ -59,7 +61,9 @@ def member(random: Random) -> str:
     """Try one: each thread gets what it would get alone, from the first call on."""
     nets = [_network(random) for _ in range(random.choice([1, 2, 4]))]
     generator = torch.Generator().manual_seed(random.getrandbits(32))
-    jobs = [(random.choice(nets), random.choice(list(ACTIONS)), torch.randn(3, 6, generator=generator)) for _ in range(24)]
+    jobs = [
+        (random.choice(nets), random.choice(list(ACTIONS)), torch.randn(3, 6, generator=generator)) for _ in range(24)
+    ]
     found: list[Any] = [None] * len(jobs)
     start = threading.Barrier(THREADS)
 
