@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ import torch
 from hypothesis import HealthCheck, settings
 
 torch.set_num_threads(1)
+# A run in the background inherits that Ctrl-C is ignored; the tests of stopping need it here and in their processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same examples each time, however long one takes on a busy machine; new ones are what the benchmarks search for.
 settings.register_profile(
     "tests", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from intervalnn.table import apply, aten
 
-__all__ = ["Interval", "beyond", "capped", "cut"]
+__all__ = ["Interval", "capped", "cut"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,26 +234,6 @@ def capped(x: Tensor, most: Tensor | float) -> Tensor:
     return torch.where(x > most, most, x)
 
 
-def beyond(fn: Callable[[Tensor], Tensor], end: Tensor, side: Literal["lower", "upper"]) -> Tensor:
-    """Return ``fn(end)`` with the derivative on the outer side of the end, for a function with bends.
-
-    An end only moves outward as its gap opens. So where ``fn`` bends, the slope ahead is the one that counts,
-    whichever torch takes.
-
-    Example:
-        >>> x = torch.tensor([1.0], requires_grad=True)
-        >>> cut_at_one = torch.nn.functional.hardtanh
-        >>> [torch.autograd.grad(beyond(cut_at_one, x, side), x)[0].item() for side in ("lower", "upper")]
-        [1.0, 0.0]
-    """
-    value = fn(end)
-    if not (end.requires_grad and torch.is_grad_enabled()) or end.dtype == torch.float16:  # which has no next number
-        return value
-    outward = torch.full_like(end, -torch.inf if side == "lower" else torch.inf)
-    ahead = _Valued.apply(end, torch.nextafter(end.detach(), outward))  # type: ignore[no-untyped-call]
-    return _Valued.apply(fn(ahead), value.detach())  # type: ignore[no-any-return, no-untyped-call]
-
-
 class _Cut(torch.autograd.Function):
     """As fast as torch's own cut, which the derivative of a ``torch.where`` is not on a CPU."""
 
@@ -266,18 +246,6 @@ class _Cut(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
         return torch.where(x < 0, 0.0, grad)
-
-
-class _Valued(torch.autograd.Function):
-    """One tensor's values, with the gradient of another."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, value: Tensor) -> Tensor:  # noqa: ARG004
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # noqa: ARG004
-        return grad, None
 
 
 def _flatten_with_keys(x: Interval) -> tuple[list[tuple[pytree.KeyEntry, Any]], None]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
+from intervalnn.kinks import ahead
 from intervalnn.rules.complexes import complex_abs, complex_product, has_complex
 from intervalnn.table import apply, aten, rule
 
@@ -345,6 +346,10 @@ def remainder(fn: Any, x: Interval, divisor: Tensor | float) -> Interval:
 
 
 def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Interval:
+    return Interval.around(fn(x.point, divisor), *ahead(lambda x: _remainders(fn, x, divisor, step), x), x.gap_dtype)
+
+
+def _remainders(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> tuple[Tensor, Tensor]:
     lower, upper = x.lower, x.upper
     low, high = fn(lower, divisor), fn(upper, divisor)
     wraps = (step(lower / divisor) != step(upper / divisor)) | (low > high)  # the quotient may have been rounded
@@ -353,19 +358,21 @@ def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Inte
         smallest, largest = size.clamp(max=0.0), cut(size)
     else:
         smallest, largest = torch.where(lower >= 0, 0.0, -size.abs()), torch.where(upper <= 0, 0.0, size.abs())
-    low, high = torch.where(wraps, smallest, low), torch.where(wraps, largest, high)
-    return Interval.around(fn(x.point, divisor), low, high, x.gap_dtype)
+    return torch.where(wraps, smallest, low), torch.where(wraps, largest, high)
 
 
 @rule(aten.atan2, takes=(0, 1))
 def atan2(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> Interval:
     """Bound an angle by its corners, or by the full turn where it may jump."""
     point = fn(point_of(y), point_of(x))
+    return Interval.around(point, *ahead(lambda y, x: _angles(fn, y, x), y, x), gap_dtype_for(point, y, x))
+
+
+def _angles(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> tuple[Tensor, Tensor]:
     (y_low, *y_high), (x_low, *_) = _ends(y), _ends(x)
     lower, upper = corners(fn, [_ends(y), _ends(x)], [point_of(x) >= 0, point_of(y) <= 0])
     jumps = (x_low <= 0) & (y_low <= 0) & ((*y_high, y_low)[0] >= 0) & (lower != upper)
-    lower, upper = torch.where(jumps, -torch.pi, lower), torch.where(jumps, torch.pi, upper)
-    return Interval.around(point, lower, upper, gap_dtype_for(point, y, x))
+    return torch.where(jumps, -torch.pi, lower), torch.where(jumps, torch.pi, upper)
 
 
 @rule(aten.cumprod, aten.prod)

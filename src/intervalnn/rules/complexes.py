@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
+from intervalnn.kinks import norm_beyond
 from intervalnn.table import apply, aten, rule
 
 Value = Interval | Tensor
@@ -87,4 +88,5 @@ def imag(fn: Any, x: Interval) -> Interval:
 def complex_abs(x: Interval) -> Interval:
     """Bound the modulus, which is non-decreasing in the size of both parts."""
     re, im = (apply(aten.abs.default, part) for part in parts(x))
-    return Interval.around(x.point.abs(), torch.hypot(re.lower, im.lower), torch.hypot(re.upper, im.upper))
+    farthest = norm_beyond(lambda sizes: torch.hypot(*sizes.unbind(-1)), torch.stack((re.upper, im.upper), -1), -1)
+    return Interval.around(x.point.abs(), torch.hypot(re.lower, im.lower), farthest)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, capped
+from intervalnn.kinks import ahead
 from intervalnn.rules.arithmetic import known_ends, least, most, still
 from intervalnn.table import aten, rule
 
@@ -24,10 +25,17 @@ MINIMUM = {
 GELU_MINIMUM = {"none": -0.75179152469356445746, "tanh": -0.75246142207101625849}
 
 
-@rule(aten.silu, aten.mish, aten.hardswish)
+@rule(aten.silu, aten.mish)
 def falling_then_rising(fn: Function, x: Interval) -> Interval:
     """Bound a function that falls up to its minimum and rises from there."""
     return _valley(fn, x, MINIMUM[fn.overloadpacket])  # type: ignore[attr-defined]
+
+
+@rule(aten.hardswish)
+def hardswish(fn: Function, x: Interval) -> Interval:
+    """Bound a function that falls, then rises, and bends on the way."""
+    ends = ahead(lambda x: _valley_ends(fn, x, MINIMUM[aten.hardswish]), x)
+    return still(x, Interval.around(fn(x.point), *ends, x.gap_dtype))
 
 
 @rule(aten.cosh, sign="nonnegative")
@@ -43,10 +51,13 @@ def gelu(fn: Function, x: Interval, approximate: str = "none") -> Interval:
 
 
 def _valley(fn: Function, x: Interval, argmin: float) -> Interval:
+    return still(x, Interval.around(fn(x.point), *_valley_ends(fn, x, argmin), x.gap_dtype))
+
+
+def _valley_ends(fn: Function, x: Interval, argmin: float) -> tuple[Tensor, Tensor]:
     deepest = torch.where(x.lower > argmin, x.lower, capped(x.upper, argmin))
     lower, upper = fn(x.lower), fn(x.upper)
-    highest = most(torch.where(x.point >= argmin, upper, lower), lower, upper)
-    return still(x, Interval.around(fn(x.point), fn(deepest), highest, x.gap_dtype))
+    return fn(deepest), most(torch.where(x.point >= argmin, upper, lower), lower, upper)
 
 
 @rule(aten.sin)

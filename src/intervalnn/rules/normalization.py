@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
+from intervalnn.kinks import norm_beyond
 from intervalnn.rules.arithmetic import add, around, mul, point_of, square, sub
 from intervalnn.table import aten, rule
 
@@ -38,15 +39,19 @@ def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, 
     """Return variance of the others' midpoints, and how far it can fall and rise inside their radii.
 
     The rise is the exact expansion. The fall is the tangent of the convex variance or, where it says
-    less, for large radii, the triangle inequality of its root.
+    less, for large radii or near entries, the triangle inequality of its root. Where all radii are zero, both are;
+    then the one that says less as all radii grow alike has the slope that counts.
     """
     off = mid - mid.mean(dim, keepdim=True)
     others = _loo_variance(mid, off**2, n, dim)
     slope = (_loo(off.abs() * radius, dim) + off.abs() / (n - 1) * _loo(radius, dim)) * (2 / (n - 1))
     squares = _loo(radius**2, dim) / (n - 1)
-    near = (squares > 0) & (squares < others)
-    triangle = 2 * torch.sqrt(torch.where(near, others * squares, 1.0)) - squares
-    return others, torch.where(near & (triangle < slope), triangle, slope), slope + squares
+    spread = torch.sqrt(torch.where(others > 0, others, 1.0))
+    reach = norm_beyond(lambda r: torch.sqrt(_loo(r**2, dim) / (n - 1)), radius, dim)
+    triangle = (2 * spread - reach) * reach
+    less = torch.where(squares > 0, triangle < slope, spread < off.abs().sum(dim, keepdim=True) / (n - 1))
+    fall = torch.where((squares < others) & less, triangle, slope)
+    return others, fall, slope + squares
 
 
 def _loo_variance(x: Tensor, squares: Tensor, n: int, dim: int) -> Tensor:
@@ -258,7 +263,8 @@ def vector_norm(fn: Any, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a norm, non-decreasing in the size of every entry."""
     size = abs(x)
     nearest = torch.where(size.lower > 0, size.lower, 0.0)  # also where it is not a number
-    lower, upper = fn(nearest, *args, **kwargs), fn(size.upper, *args, **kwargs)
+    lower = fn(nearest, *args, **kwargs)
+    upper = norm_beyond(lambda sizes: fn(sizes, *args, **kwargs), size.upper, kwargs.get("dim", [*args, None, None][1]))
     return Interval.around(fn(x.point, *args, **kwargs), lower, upper, size.gap_dtype)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
+from intervalnn.kinks import ahead
 from intervalnn.rules.arithmetic import around, gap_dtype_for, known_ends, mirrored, point_of
 from intervalnn.table import Sign, aten, plain, rule
 
@@ -228,9 +229,17 @@ def scatter_reduce(
         raise NotImplementedError(f"{fn} with reduce='prod' of intervals; multiply them one by one instead")
     point = call(point_of(x), point_of(source))
     dtype = gap_dtype_for(point, x, source)
-    x, source = Interval.of(x), Interval.of(source)
-    lower, upper = call(x.lower, source.lower), call(x.upper, source.upper)
-    return Interval.around(point, lower, upper, dtype)
+
+    def end(of_x: Tensor, of_source: Tensor) -> Tensor:
+        """Overwrite what takes no part, lest it has a share of the gradient where it is equal to the result."""
+        kept = of_x if include_self else of_x.scatter(dim, index, -torch.inf if reduce == "amax" else torch.inf)
+        result: Tensor = fn(kept, dim, index, of_source, reduce, include_self=True)
+        return result
+
+    def ends(x: Interval, source: Interval) -> tuple[Tensor, Tensor]:
+        return end(x.lower, source.lower), end(x.upper, source.upper)
+
+    return Interval.around(point, *ahead(ends, Interval.of(x), Interval.of(source)), dtype)
 
 
 def _by_parts(fn: Callable[[Tensor, Tensor], Tensor], x: Any, y: Any, *, adds: bool = False) -> Interval:
