@@ -37,6 +37,7 @@ class Rule:
         refusal: Why intervals are refused, for those that are.
         even_plain: Refuse the operation even where no interval reaches it.
         reads_shape_only: The result does not depend on the values of the arguments in ``takes``.
+        discrete: ``bound`` takes truth values and whole numbers that may change inside an interval as they are.
     """
 
     bound: Callable[..., Any] | None = None
@@ -47,6 +48,7 @@ class Rule:
     refusal: str = ""
     even_plain: bool = False
     reads_shape_only: bool = False
+    discrete: bool = False
 
     def sign_of(self, *args: Any, **kwargs: Any) -> Sign:
         """Return what is known of the result of these arguments."""
@@ -62,6 +64,7 @@ def rule(
     sign: Sign | Callable[..., Sign] = "unknown",
     prepare: Callable[..., Any] | None = None,
     hidden: Mapping[int, str] | None = None,
+    discrete: bool = False,
     replace: bool = False,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as the interval rule of ``operations``.
@@ -76,6 +79,8 @@ def rule(
             function of the arguments that says which.
         prepare: See :class:`Rule`.
         hidden: Outputs that cannot be intervals (indices, say), with the reason.
+        discrete: Take a :class:`~intervalnn.discrete.Discrete` as it is, an answer or a whole number that may change
+            inside an interval; else it is converted to floating point before, as torch itself does.
         replace: Replace a rule that is there already, instead of refusing to.
 
     Example:
@@ -87,7 +92,7 @@ def rule(
 
     def register(function: Function) -> Function:
         _fill()
-        entry = Rule(function, takes, sign, prepare, hidden or {})
+        entry = Rule(function, takes, sign, prepare, hidden or {}, discrete=discrete)
         _add(operations, entry, replace)
         return function
 
@@ -128,9 +133,11 @@ def _add(operations: tuple[Operation, ...], entry: Rule, replace: bool) -> None:
         RULES[operation] = entry
 
 
-def _fill() -> None:
+def _fill() -> Any:
     """Have the library's own rules in the table; they import this module, so it cannot import them sooner."""
-    import intervalnn.rules  # noqa: F401
+    import intervalnn.rules
+
+    return intervalnn.rules
 
 
 def lookup(operation: Any) -> Rule | None:
@@ -164,7 +171,7 @@ def apply(operation: OpOverload, *args: Any, **kwargs: Any) -> Any:
     args, kwargs = by_position(operation, args, kwargs)
     if entry.prepare is not None:
         args = (args[0], entry.prepare(operation, *args), *args[2:])
-    return entry.bound(operation, *args, **kwargs)
+    return _fill().bounded(operation, entry, *args, **kwargs)
 
 
 def by_position(

@@ -4,7 +4,10 @@ from intervalnn.rules import (
     arithmetic,
     attention,
     bilinear,
+    choice,
+    comparison,
     complexes,
+    discrete,
     extrema,
     fourier,
     monotone,
@@ -12,12 +15,17 @@ from intervalnn.rules import (
     refusals,
     structure,
 )
+from intervalnn.rules.discrete import bounded
 
 __all__ = [
     "arithmetic",
     "attention",
     "bilinear",
+    "bounded",
+    "choice",
+    "comparison",
     "complexes",
+    "discrete",
     "extrema",
     "fourier",
     "monotone",

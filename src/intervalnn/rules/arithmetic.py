@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval, cut
 from intervalnn.kinks import ahead
 from intervalnn.rules.complexes import complex_abs, complex_product, has_complex
@@ -19,8 +20,8 @@ Operand = Interval | Tensor | float
 
 
 def point_of(x: Any) -> Any:
-    """Return the point of an interval, and anything else as it is."""
-    return x.point if isinstance(x, Interval) else x
+    """Return the point of an interval or of a discrete value, and anything else as it is."""
+    return x.point if isinstance(x, Interval | Discrete) else x
 
 
 def gap_dtype_for(point: Tensor, *values: Any) -> torch.dtype:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval, capped, cut
 from intervalnn.kinks import ahead, beyond
 from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still
@@ -285,11 +286,11 @@ def log_sigmoid_forward(fn: Callable[..., Any], x: Interval) -> tuple[Interval, 
 
 
 @rule(aten._to_copy, aten.to, sign="keeps")
-def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval | Discrete:
     """Bound a change of dtype or device; rounding is monotone."""
     point = fn(x.point, *args, **kwargs)
     if not (point.is_floating_point() or point.is_complex()):
-        raise TypeError(f"an interval cannot be cast to {point.dtype}: which integer it is may change inside it")
+        return _whole(point, x, lambda end: fn(end, *args, **kwargs))
     if x.dtype.is_complex and not point.is_complex():  # which drops the imaginary part
         x = x.map(torch.real)
     if point.dtype == x.dtype or point.is_complex():
@@ -300,3 +301,14 @@ def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
         bounds = Interval(point, x.below.to(point.device), x.above.to(point.device))
     dtype = x.gap_dtype if x.gap_dtype != x.dtype else point.dtype
     return Interval(point, bounds.below.to(dtype), bounds.above.to(dtype))
+
+
+def _whole(point: Tensor, x: Interval, fn: Function) -> Discrete:
+    """Bound a cast to whole numbers, which may be any where an end is not a number or out of their range."""
+    if point.dtype == torch.bool:
+        return Discrete.around(point, *((x.lower > 0) | (x.upper < 0), (x.lower != 0) | (x.upper != 0)))
+    least, largest = torch.iinfo(point.dtype).min, torch.iinfo(point.dtype).max
+    lower, upper = x.lower, x.upper
+    inside = (lower > least) & (upper < largest) | (x.width == 0)
+    lower, upper = (fn(torch.where(inside, end, 0.0)) for end in (lower, upper))
+    return Discrete.around(point, torch.where(inside, lower, least), torch.where(inside, upper, largest))

@@ -5,17 +5,13 @@ from __future__ import annotations
 from intervalnn.table import aten, refuse
 
 refuse(
-    aten.eq, aten.ne, aten.lt, aten.le, aten.gt, aten.ge, aten.isnan, aten.isinf, aten.isfinite, aten.any,
-    aten.all, aten.logical_and, aten.logical_or, aten.logical_not, aten.logical_xor, aten.bitwise_and,
-    aten.bitwise_or, aten.bitwise_not, aten.bitwise_xor, aten.equal, aten.isclose, aten.allclose,
-    aten.signbit, aten.isin,
-    why="answers yes or no, and inside an interval the answer may change; "
-    "use torch.where only on values that no interval layer has touched, or clamp, relu and the like",
+    aten.equal, aten.allclose,
+    why="answers yes or no to Python, and inside an interval the answer may change; "
+    "compare entry by entry, with torch.eq or torch.isclose, and choose with torch.where",
 )  # fmt: skip
 
 refuse(
-    aten.argmax, aten.argmin, aten.argsort, aten.nonzero, aten.searchsorted, aten.bucketize,
-    aten._unique2, aten.bincount, aten.mode,
+    aten.argmax, aten.argmin, aten.argsort, aten.nonzero, aten._unique2, aten.bincount, aten.mode,
     why="returns indices or counts, and inside an interval they may change; return the scores instead",
 )  # fmt: skip
 
