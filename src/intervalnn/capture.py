@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import math
+import os
 import threading
 import traceback
 import warnings
@@ -32,7 +33,7 @@ from intervalnn.twin import twin
 
 # Torch captures one program at a time: while it does, tables of its own stand changed for the whole process.
 CAPTURING = threading.RLock()
-_TORCH = str(Path(torch.__file__).parent)
+_TORCH = str(Path(torch.__file__).parent) + os.sep  # torchvision stands beside it
 # Taken apart although the table knows them: it refuses them, and what they are made of may have rules.
 _DECOMPOSED_ANYWAY = {aten.as_strided, aten.item, aten.native_dropout, aten.rrelu_with_noise}
 _COPIES = {aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default}

@@ -20,8 +20,9 @@ def leaves(structure: Any) -> list[Any]:
 def set_random_gaps(net: inn.IntervalNetwork, *, rel: float, seed: int = 2) -> None:
     """Give every interval layer gaps: asymmetric, about ``rel`` times the weights, one in five zero."""
     generator = torch.Generator().manual_seed(seed)
+    weights = net.weight_intervals()
     for name in net.names:
-        point = net.weight_intervals()[name].point
+        point = weights[name].point
         point = torch.view_as_real(point) if point.is_complex() else point
         scale = rel * (point.abs() + point.abs().mean())
         below, above = (
