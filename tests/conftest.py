@@ -8,12 +8,29 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from leftovers import Snapshot
+
 torch.set_num_threads(1)
 # The same examples each time, however long one takes on a busy machine; new ones are what the benchmarks search for.
 settings.register_profile(
     "tests", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
+
+
+@pytest.fixture(scope="session")
+def _untouched() -> Snapshot:
+    return Snapshot()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_behind(_untouched: Snapshot) -> Iterator[None]:
+    """Fail where a test leaves torch changed for those that come after it."""
+    yield
+    left = _untouched.differences()
+    if left:
+        pytest.fail("left behind for the rest of the process: " + "; ".join(left))
+
 
 ARGUMENTS = [
     "--no-sandbox",
