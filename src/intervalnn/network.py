@@ -12,7 +12,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
 from intervalnn.beside import teach_compiler
-from intervalnn.capture import CAPTURING, Call, Program, capture, refuse_training
+from intervalnn.capture import Call, Program, capture, refuse_training
 from intervalnn.explanation import Explanation
 from intervalnn.gaps import Gaps, Kind
 from intervalnn.guarantee import Offsets, solve_offsets
@@ -23,6 +23,7 @@ from intervalnn.plan import Plan
 from intervalnn.prediction import Prediction
 from intervalnn.segments import Segments
 from intervalnn.table import aten
+from intervalnn.undisturbed import undisturbed
 
 __all__ = ["IntervalNetwork"]
 
@@ -396,14 +397,18 @@ class IntervalNetwork(nn.Module):
 
     def _planned(self, call: Call, key: Any, sizes: Any) -> Plan:
         """Find or make the program for a call; one thread at a time, so that each program is made once."""
-        tensors = call.tensors
-        with CAPTURING:
-            plans = self._plans.setdefault(key, [])
-            plan = next((known for known in plans if known.program.fits(tensors)), None)
-            if plan is None:
-                plan = self._lift(self._capture(call, [known.program for known in plans]), tensors)
-                plans.append(plan)
-            self._known[sizes] = plan
+        tensors, plans = call.tensors, self._plans.setdefault(key, [])
+
+        def fitting() -> Plan | None:
+            return next((known for known in plans if known.program.fits(tensors)), None)
+
+        def made() -> Plan:
+            plan = self._lift(self._capture(call, [known.program for known in plans]), tensors)
+            plans.append(plan)
+            return plan
+
+        plan = fitting() or undisturbed(lambda: fitting() or made())
+        self._known[sizes] = plan
         return plan
 
     def _refuse_elsewhere(self, call: Call) -> None:
