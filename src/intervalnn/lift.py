@@ -21,7 +21,7 @@ from intervalnn.capture import Program, where
 from intervalnn.interval import Interval
 from intervalnn.rules.bilinear import Repeated, joined, prepare_layer, repeats_before, stretches
 from intervalnn.rules.structure import copies, nearest, upsampled
-from intervalnn.table import MissingRuleError, Rule, aten, by_position, lookup, why_not
+from intervalnn.table import MissingRuleError, Rule, aten, bound_of, by_position, lookup, why_not
 
 _VIEWS = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
 
@@ -191,9 +191,10 @@ class _Lift:
         target = _VIEWS.get(node.target, node.target)  # type: ignore[call-overload]
         args, kwargs = by_position(node.target, node.args, node.kwargs)
         if target is aten.mul.Tensor and args[0] is args[1]:
-            entry, target, args = lookup(aten.square.default), aten.square.default, args[:1]
-        if entry is None or entry.bound is None:
-            raise MissingRuleError(f"{why_not(target, entry)} ({where(node)})")
+            target = aten.square.default if _is_real(node) else target  # complex ones are rounded otherwise
+            entry, args = lookup(aten.square.default), args[:1]
+        bound = _bound_of(node, target, entry, args, kwargs)
+        assert entry is not None
         self._check(node, entry, args, kwargs)
         made_args = self._map(args, weight)
         if entry.prepare is not None:
@@ -201,7 +202,7 @@ class _Lift:
             first = self._once(args[0], weight) if repeats else self._parts(args[0], weight) or made_args[0]
             form = {"repeats": repeats} if repeats else {}
             made_args = (first, self._prepared(target, entry, args, weight, form), *made_args[2:])
-        made = self._graph(weight).call_function(entry.bound, (target, *made_args), self._map(kwargs, weight))
+        made = self._graph(weight).call_function(bound, (target, *made_args), self._map(kwargs, weight))
         return made, Fact(True, weight, self._nonneg(node, entry), dict(entry.hidden))
 
     def _prepared(self, target: Any, entry: Rule, args: tuple[Any, ...], weight: bool, more: dict[str, Any]) -> fx.Node:
@@ -326,6 +327,15 @@ class _Lift:
             return self._graph(weight).call_function(_point, (made,)) if self.facts[n].interval else made
 
         return fx.map_arg(value, take)
+
+
+def _bound_of(node: fx.Node, target: Any, entry: Rule | None, args: Any, kwargs: Any) -> Any:
+    """Return the function that bounds a call, by its operation and by whether it is given complex numbers."""
+    operation = aten.square.default if entry is lookup(aten.square.default) else target
+    try:
+        return bound_of(operation, entry, *fx.map_arg((args, kwargs), lambda n: n.meta.get("val")))
+    except MissingRuleError as error:
+        raise MissingRuleError(f"{error} ({where(node)})") from None
 
 
 def _is_real(value: Any) -> bool:

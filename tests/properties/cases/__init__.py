@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from properties.cases import activations, arithmetic, complexes, normalization, products, refusals, selection, structure
+from properties.cases import (
+    activations,
+    arithmetic,
+    complex_functions,
+    complexes,
+    normalization,
+    products,
+    refusals,
+    selection,
+    structure,
+)
 
 CASES = [
     *arithmetic.CASES,
@@ -12,6 +22,7 @@ CASES = [
     *selection.CASES,
     *structure.CASES,
     *complexes.CASES,
+    *complex_functions.CASES,
 ]
 REFUSED = refusals.REFUSED
 SHAPE_ONLY = refusals.SHAPE_ONLY
