@@ -12,7 +12,7 @@ from torch import Tensor
 
 from intervalnn.table import apply, aten
 
-__all__ = ["Interval", "capped", "cut"]
+__all__ = ["Interval", "capped", "cut", "plus"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,12 +85,12 @@ class Interval:
     @property
     def lower(self) -> Tensor:
         """The lower end."""
-        return self.point - self.below
+        return plus(self.point, -self.below)
 
     @property
     def upper(self) -> Tensor:
         """The upper end."""
-        return self.point + self.above
+        return plus(self.point, self.above)
 
     @property
     def width(self) -> Tensor:
@@ -204,6 +204,19 @@ class Interval:
 
     def __abs__(self) -> Interval:
         return apply(aten.abs.default, self)  # type: ignore[no-any-return]
+
+
+def plus(x: Tensor, y: Tensor) -> Tensor:
+    """Return ``x + y``; of complex numbers part by part, since torch's own sum of an infinite one is not a number.
+
+    Example:
+        >>> plus(torch.tensor([1 + 2j]), torch.tensor([complex(torch.inf, 1)]))
+        tensor([inf+3.j])
+    """
+    if not (x.is_complex() or y.is_complex()):
+        return x + y
+    x, y = (v.to(torch.promote_types(x.dtype, y.dtype)) for v in (x, y))
+    return torch.complex(x.real + y.real, x.imag + y.imag)
 
 
 def _reach(point: Tensor, end: Tensor, gap: Tensor) -> Tensor:

@@ -285,7 +285,7 @@ def log_sigmoid_forward(fn: Callable[..., Any], x: Interval) -> tuple[Interval, 
     return values_and_indices(fn, x)
 
 
-@rule(aten._to_copy, aten.to, sign="keeps")
+@rule(aten._to_copy, aten.to, sign="keeps", complexes=True)
 def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval | Discrete:
     """Bound a change of dtype or device; rounding is monotone."""
     point = fn(x.point, *args, **kwargs)

@@ -258,10 +258,14 @@ def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> In
     return around(point, below, above, x)
 
 
-@rule(aten.linalg_vector_norm, sign="nonnegative")
+@rule(aten.linalg_vector_norm, sign="nonnegative", complexes=True)
 def vector_norm(fn: Any, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a norm, non-decreasing in the size of every entry."""
     size = abs(x)
+    if x.dtype.is_complex:  # which torch rounds otherwise than their moduli
+        dtype = kwargs.get("dtype")
+        bounds = vector_norm(fn, size, *args, **kwargs | {"dtype": dtype and dtype.to_real()})
+        return Interval(fn(x.point, *args, **kwargs), bounds.below, bounds.above)
     nearest = torch.where(size.lower > 0, size.lower, 0.0)  # also where it is not a number
     lower = fn(nearest, *args, **kwargs)
     upper = norm_beyond(lambda sizes: fn(sizes, *args, **kwargs), size.upper, kwargs.get("dim", [*args, None, None][1]))

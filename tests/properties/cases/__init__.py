@@ -6,6 +6,7 @@ from properties.cases import (
     activations,
     arithmetic,
     comparisons,
+    complex_functions,
     complexes,
     normalization,
     products,
@@ -23,6 +24,7 @@ CASES = [
     *structure.CASES,
     *complexes.CASES,
     *comparisons.CASES,
+    *complex_functions.CASES,
 ]
 REFUSED = refusals.REFUSED
 SHAPE_ONLY = refusals.SHAPE_ONLY
