@@ -92,6 +92,7 @@ WITH_EXTREMA = [
         Case(getattr(aten, name).default, real(4))
         for name in ("abs", "square", "gelu", "silu", "mish", "hardswish", "cosh", "sin", "cos", "softplus", "sign")
     ],
+    *[Case(getattr(aten, name).default, real(4)) for name in ("i0", "special_i0e", "special_i1e", "special_i1")],
     Case(aten.gelu.default, real(4), approximate="tanh"),
     *[Case(aten.pow.Tensor_Scalar, real(4), exponent) for exponent in (2, 3, 4)],
     *[Case(aten.leaky_relu.default, real(4), slope) for slope in (0.1, -0.5)],

@@ -13,6 +13,7 @@ from intervalnn.rules import (
     monotone,
     normalization,
     refusals,
+    special,
     structure,
 )
 from intervalnn.rules.discrete import bounded
@@ -31,5 +32,6 @@ __all__ = [
     "monotone",
     "normalization",
     "refusals",
+    "special",
     "structure",
 ]

@@ -280,7 +280,7 @@ def _whole_quotient(x: Operand, y: Operand, rounding_mode: str) -> Interval:
         return torch.div(a, b, rounding_mode=rounding_mode)
 
     point = whole(point_of(x), point_of(y))
-    lower, upper = corners(whole, [_ends(x), _ends(y)], [point >= 0, point >= 0])
+    lower, upper = corners(whole, [ends_of(x), ends_of(y)], [point >= 0, point >= 0])
     bounds = Interval.around(point, lower, upper, gap_dtype_for(point, x, y))
     if not isinstance(y, Interval):
         return bounds
@@ -300,13 +300,14 @@ def power(fn: Any, base: Operand, exponent: Operand) -> Interval:
         return _fixed_power(fn, base, exponent)
     point = fn(point_of(base), point_of(exponent))
     rises = [torch.as_tensor(v, device=point.device) for v in (point_of(exponent) >= 0, point_of(base) >= 1)]
-    lower, upper = corners(fn, [_ends(base), _ends(exponent)], rises)  # monotone in either, for a positive base
+    lower, upper = corners(fn, [ends_of(base), ends_of(exponent)], rises)  # monotone in either, for a positive base
     bounds = Interval.around(point, lower, upper, gap_dtype_for(point, base, exponent))
     moves = sum(v.width for v in (base, exponent) if isinstance(v, Interval)) > 0
-    return _unbounded_where((_ends(base)[0] < 0) & moves, bounds)
+    return _unbounded_where((ends_of(base)[0] < 0) & moves, bounds)
 
 
-def _ends(x: Operand) -> tuple[Any, ...]:
+def ends_of(x: Operand) -> tuple[Any, ...]:
+    """Return both ends of an interval, and of anything else its one value."""
     return (x.lower, x.upper) if isinstance(x, Interval) else (x,)
 
 
@@ -331,6 +332,12 @@ def _fixed_power(fn: Any, x: Interval, exponent: float) -> Interval:
     if even or exponent > 0:
         return bounds
     return _unbounded_where((x.lower <= 0) & (x.upper >= 0) & (x.width > 0), bounds)
+
+
+@rule(aten.frac)
+def frac(fn: Any, x: Interval) -> Interval:
+    """Bound what follows the point of a number: a remainder of one."""
+    return _remainder(lambda z, _: fn(z), x, 1.0, torch.trunc)
 
 
 @rule(aten.fmod)
@@ -362,8 +369,8 @@ def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Inte
 def atan2(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> Interval:
     """Bound an angle by its corners, or by the full turn where it may jump."""
     point = fn(point_of(y), point_of(x))
-    (y_low, *y_high), (x_low, *_) = _ends(y), _ends(x)
-    lower, upper = corners(fn, [_ends(y), _ends(x)], [point_of(x) >= 0, point_of(y) <= 0])
+    (y_low, *y_high), (x_low, *_) = ends_of(y), ends_of(x)
+    lower, upper = corners(fn, [ends_of(y), ends_of(x)], [point_of(x) >= 0, point_of(y) <= 0])
     jumps = (x_low <= 0) & (y_low <= 0) & ((*y_high, y_low)[0] >= 0) & (lower != upper)
     lower, upper = torch.where(jumps, -torch.pi, lower), torch.where(jumps, torch.pi, upper)
     return Interval.around(point, lower, upper, gap_dtype_for(point, y, x))

@@ -11,6 +11,7 @@ from properties.cases import (
     products,
     refusals,
     selection,
+    special,
     structure,
 )
 
@@ -23,6 +24,7 @@ CASES = [
     *structure.CASES,
     *complexes.CASES,
     *comparisons.CASES,
+    *special.CASES,
 ]
 REFUSED = refusals.REFUSED
 SHAPE_ONLY = refusals.SHAPE_ONLY
