@@ -401,8 +401,22 @@ def addcmul(fn: Any, x: Operand, y: Operand, z: Operand, *, value: float = 1) ->
     return around(fn(point_of(x), point_of(y), point_of(z), value=value), total.below, total.above, x, y, z)
 
 
-@rule(aten.lerp, takes=(0, 1))
-def lerp(fn: Any, x: Interval | Tensor, y: Interval | Tensor, weight: Tensor | float) -> Interval:
-    """Bound a mean of two values, with a weight that is a point."""
-    total = apply(aten.mul.Tensor, Interval.of(x), 1 - weight) + apply(aten.mul.Tensor, Interval.of(y), weight)
-    return around(fn(point_of(x), point_of(y), weight), total.below, total.above, x, y)
+@rule(aten.lerp, takes=(0, 1, 2))
+def lerp(fn: Any, x: Operand, y: Operand, weight: Operand) -> Interval:
+    """Bound a mean of two values, linear in each of them and in its weight."""
+    point = fn(point_of(x), point_of(y), point_of(weight))
+    if isinstance(weight, Interval):
+        share = weight.point
+        rises = [torch.as_tensor(r, device=point.device) for r in (share <= 1, share >= 0, point_of(y) >= point_of(x))]
+        lower, upper = corners(fn, [ends_of(v) for v in (x, y, weight)], rises)
+        return Interval.around(point, lower, upper, gap_dtype_for(point, x, y, weight))
+    first, second = apply(aten.mul.Tensor, Interval.of(x), 1 - weight), apply(aten.mul.Tensor, Interval.of(y), weight)  # type: ignore[arg-type]
+    return around(point, first.below + second.below, first.above + second.above, x, y)
+
+
+@rule(aten.ldexp, takes=(0, 1))
+def ldexp(fn: Any, x: Operand, exponent: Operand) -> Interval:
+    """Bound a product with a power of two."""
+    power = apply(aten.exp2.default, exponent) if isinstance(exponent, Interval) else torch.exp2(exponent)  # type: ignore[arg-type]
+    product = mul(aten.mul.Tensor, x, power)
+    return around(fn(point_of(x), point_of(exponent)), product.below, product.above, x, exponent)

@@ -9,6 +9,7 @@ from properties.cases import (
     complexes,
     normalization,
     products,
+    reduction,
     refusals,
     selection,
     special,
@@ -25,6 +26,7 @@ CASES = [
     *complexes.CASES,
     *comparisons.CASES,
     *special.CASES,
+    *reduction.CASES,
 ]
 REFUSED = refusals.REFUSED
 SHAPE_ONLY = refusals.SHAPE_ONLY
