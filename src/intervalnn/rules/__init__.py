@@ -16,6 +16,7 @@ from intervalnn.rules import (
     refusals,
     special,
     structure,
+    trilinear,
 )
 from intervalnn.rules.discrete import bounded
 
@@ -36,4 +37,5 @@ __all__ = [
     "refusals",
     "special",
     "structure",
+    "trilinear",
 ]
