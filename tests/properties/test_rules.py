@@ -7,14 +7,13 @@ gradient of single outputs points, and points between. The tolerance is ``1e-12 
 
 from __future__ import annotations
 
-import functools
+import itertools
+import zlib
 from typing import Any
 
 import pytest
 import torch
 import torch.utils._pytree as pytree
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from torch._ops import OpOverload, OpOverloadPacket
 
 import intervalnn as inn
@@ -35,12 +34,18 @@ from properties.checks import assert_gaps, assert_inside, assert_wider, real_par
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
 aten = torch.ops.aten
-seeds = st.integers(0, 2**31)
-few = functools.partial(
-    settings, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
+
+
+def seeds(case: Case) -> tuple[int, int]:
+    """Return two seeds to draw a case with: zero, and one of its own."""
+    return 0, zlib.crc32(str(case).encode())
+
+
 NO_DERIVATIVE = {
     aten.copy.default,
+    aten.detach_copy.default,
+    aten.scatter.reduce,
+    aten.scatter.value_reduce,
     aten._embedding_bag_forward_only.default,
     aten.linspace.Tensor_Tensor,
     aten.linspace.Tensor_Scalar,
@@ -59,10 +64,8 @@ def _has_derivative(case: Case, args: Any) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@given(seed=seeds)
-@few(max_examples=2)
-def test_the_bounds_contain_every_value(case: Case, seed: int) -> None:
-    for pattern in PATTERNS:
+def test_the_bounds_contain_every_value(case: Case) -> None:
+    for pattern, seed in itertools.product(PATTERNS, seeds(case)):
         args = case.draw(seed, pattern)
 
         bounds = case.bounds(args)
@@ -78,22 +81,20 @@ def test_the_bounds_contain_every_value(case: Case, seed: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@given(seed=seeds)
-@few(max_examples=1)
-def test_without_gaps_the_bounds_are_the_plain_result_bit_for_bit(case: Case, seed: int) -> None:
-    args = case.draw(seed, "no gaps")
+def test_without_gaps_the_bounds_are_the_plain_result_bit_for_bit(case: Case) -> None:
+    for seed in seeds(case):
+        args = case.draw(seed, "no gaps")
 
-    bounds, plain = case.bounds(args), case.plain(points(args))
+        bounds, plain = case.bounds(args), case.plain(points(args))
 
-    for bound, value in zip(bounds, plain, strict=True):
-        assert same(bound.point, value)
-        assert (bound.width[value.isfinite()] == 0).all()
+        for bound, value in zip(bounds, plain, strict=True):
+            assert same(bound.point, value)
+            assert (bound.width[value.isfinite()] == 0).all()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@given(seed=seeds)
-@few(max_examples=1)
-def test_wider_arguments_never_give_narrower_bounds(case: Case, seed: int) -> None:
+def test_wider_arguments_never_give_narrower_bounds(case: Case) -> None:
+    seed = seeds(case)[1]
     random = torch.Generator().manual_seed(seed)
 
     def widen(gap: torch.Tensor) -> torch.Tensor:
@@ -230,7 +231,6 @@ def test_an_operation_that_reads_shapes_gives_the_same_for_all_values(case: Case
     [
         (aten.topk.default, (2, -1, True, False)),
         (aten.softplus.default, (-1.0,)),
-        (aten.scatter_reduce.two, (1, torch.zeros(2, 3, dtype=torch.int64), torch.ones(2, 3).double(), "prod")),
         (aten.grid_sampler_2d.default, (torch.zeros(1, 1, 1, 2), 2, 0, False)),
     ],
     ids=str,

@@ -16,8 +16,11 @@ from intervalnn.rules import (
     monotone,
     normalization,
     odd,
+    reduction,
     refusals,
+    special,
     structure,
+    trilinear,
 )
 from intervalnn.rules.discrete import bounded
 
@@ -38,6 +41,9 @@ __all__ = [
     "monotone",
     "normalization",
     "odd",
+    "reduction",
     "refusals",
+    "special",
     "structure",
+    "trilinear",
 ]

@@ -278,7 +278,7 @@ def _whole_quotient(x: Operand, y: Operand, rounding_mode: str) -> Interval:
         return torch.div(a, b, rounding_mode=rounding_mode)
 
     point = whole(point_of(x), point_of(y))
-    lower, upper = corners(whole, [_ends(x), _ends(y)], [point >= 0, point >= 0])
+    lower, upper = corners(whole, [ends_of(x), ends_of(y)], [point >= 0, point >= 0])
     bounds = Interval.around(point, lower, upper, gap_dtype_for(point, x, y))
     if not isinstance(y, Interval):
         return bounds
@@ -298,13 +298,14 @@ def power(fn: Any, base: Operand, exponent: Operand) -> Interval:
         return _fixed_power(fn, base, exponent)
     point = fn(point_of(base), point_of(exponent))
     rises = [torch.as_tensor(v, device=point.device) for v in (point_of(exponent) >= 0, point_of(base) >= 1)]
-    lower, upper = corners(fn, [_ends(base), _ends(exponent)], rises)  # monotone in either, for a positive base
+    lower, upper = corners(fn, [ends_of(base), ends_of(exponent)], rises)  # monotone in either, for a positive base
     bounds = Interval.around(point, lower, upper, gap_dtype_for(point, base, exponent))
     moves = sum(v.width for v in (base, exponent) if isinstance(v, Interval)) > 0
-    return _unbounded_where((_ends(base)[0] < 0) & moves, bounds)
+    return _unbounded_where((ends_of(base)[0] < 0) & moves, bounds)
 
 
-def _ends(x: Operand) -> tuple[Any, ...]:
+def ends_of(x: Operand) -> tuple[Any, ...]:
+    """Return both ends of an interval, and of anything else its one value."""
     return (x.lower, x.upper) if isinstance(x, Interval) else (x,)
 
 
@@ -329,6 +330,12 @@ def _fixed_power(fn: Any, x: Interval, exponent: float) -> Interval:
     if even or exponent > 0:
         return bounds
     return _unbounded_where((x.lower <= 0) & (x.upper >= 0) & (x.width > 0), bounds)
+
+
+@rule(aten.frac)
+def frac(fn: Any, x: Interval) -> Interval:
+    """Bound what follows the point of a number: a remainder of one."""
+    return _remainder(lambda z, _: fn(z), x, 1.0, torch.trunc)
 
 
 @rule(aten.fmod)
@@ -367,8 +374,8 @@ def atan2(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> Interval:
 
 
 def _angles(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> tuple[Tensor, Tensor]:
-    (y_low, *y_high), (x_low, *_) = _ends(y), _ends(x)
-    lower, upper = corners(fn, [_ends(y), _ends(x)], [point_of(x) >= 0, point_of(y) <= 0])
+    (y_low, *y_high), (x_low, *_) = ends_of(y), ends_of(x)
+    lower, upper = corners(fn, [ends_of(y), ends_of(x)], [point_of(x) >= 0, point_of(y) <= 0])
     jumps = (x_low <= 0) & (y_low <= 0) & ((*y_high, y_low)[0] >= 0) & (lower != upper)
     return torch.where(jumps, -torch.pi, lower), torch.where(jumps, torch.pi, upper)
 
@@ -398,8 +405,24 @@ def addcmul(fn: Any, x: Operand, y: Operand, z: Operand, *, value: float = 1) ->
     return around(fn(point_of(x), point_of(y), point_of(z), value=value), total.below, total.above, x, y, z)
 
 
-@rule(aten.lerp, takes=(0, 1), complexes=True)
-def lerp(fn: Any, x: Interval | Tensor, y: Interval | Tensor, weight: Tensor | float) -> Interval:
-    """Bound a mean of two values, with a weight that is a point."""
-    total = apply(aten.mul.Tensor, Interval.of(x), 1 - weight) + apply(aten.mul.Tensor, Interval.of(y), weight)
-    return around(fn(point_of(x), point_of(y), weight), total.below, total.above, x, y)
+@rule(aten.lerp, takes=(0, 1, 2), complexes=True)
+def lerp(fn: Any, x: Operand, y: Operand, weight: Operand) -> Interval:
+    """Bound a mean of two values, linear in each of them and in its weight."""
+    point = fn(point_of(x), point_of(y), point_of(weight))
+    if isinstance(weight, Interval):
+        if point.is_complex():
+            raise NotImplementedError(f"{fn} of complex numbers, with a weight that is an interval")
+        share = weight.point
+        rises = [torch.as_tensor(r, device=point.device) for r in (share <= 1, share >= 0, point_of(y) >= point_of(x))]
+        lower, upper = corners(fn, [ends_of(v) for v in (x, y, weight)], rises)
+        return Interval.around(point, lower, upper, gap_dtype_for(point, x, y, weight))
+    first, second = apply(aten.mul.Tensor, Interval.of(x), 1 - weight), apply(aten.mul.Tensor, Interval.of(y), weight)  # type: ignore[arg-type]
+    return around(point, first.below + second.below, first.above + second.above, x, y)
+
+
+@rule(aten.ldexp, takes=(0, 1))
+def ldexp(fn: Any, x: Operand, exponent: Operand) -> Interval:
+    """Bound a product with a power of two."""
+    power = apply(aten.exp2.default, exponent) if isinstance(exponent, Interval) else torch.exp2(exponent)  # type: ignore[arg-type]
+    product = mul(aten.mul.Tensor, x, power)
+    return around(fn(point_of(x), point_of(exponent)), product.below, product.above, x, exponent)

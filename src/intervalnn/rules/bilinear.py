@@ -752,17 +752,18 @@ def conjugate_product(fn: Any, x: Factor, w: Split) -> Interval:
     return Interval(fn(_point(x).conj(), w.point), product.below, product.above)
 
 
-_FUSED = {aten.addmm: aten.mm, aten.baddbmm: aten.bmm, aten.addmv: aten.mv}
+_FUSED = {aten.addmm: aten.mm, aten.baddbmm: aten.bmm, aten.addmv: aten.mv, aten.addbmm: aten.bmm}
 
 
 @rule(*_FUSED, takes=(0, 1, 2), complexes=True)
 def fused_matrix_product(
     fn: Any, bias: Interval | Tensor, x: Interval | Tensor, w: Interval | Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Interval:
-    """Bound ``beta * bias + alpha * (x @ w)``."""
+    """Bound ``beta * bias + alpha * (x @ w)``, of a batch one by one or added up."""
     product = _FUSED[fn.overloadpacket].default
     gap = Interval.of(bias) * beta
     if isinstance(x, Interval) or isinstance(w, Interval):
-        gap = gap + bound_product(product, x, split(w, by_interval=isinstance(x, Interval))) * alpha
+        terms = bound_product(product, x, split(w, by_interval=isinstance(x, Interval)))
+        gap = gap + (terms.map(lambda part: part.sum(0)) if fn.overloadpacket is aten.addbmm else terms) * alpha
     point = fn(_point(bias), _point(x), _point(w), beta=beta, alpha=alpha)
     return Interval(point, gap.below.expand(point.shape), gap.above.expand(point.shape))

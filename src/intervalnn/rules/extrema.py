@@ -28,7 +28,7 @@ GELU_MINIMUM = {"none": -0.75179152469356445746, "tanh": -0.75246142207101625849
 @rule(aten.silu, aten.mish)
 def falling_then_rising(fn: Function, x: Interval) -> Interval:
     """Bound a function that falls up to its minimum and rises from there."""
-    return _valley(fn, x, MINIMUM[fn.overloadpacket])  # type: ignore[attr-defined]
+    return valley(fn, x, MINIMUM[fn.overloadpacket])  # type: ignore[attr-defined]
 
 
 @rule(aten.hardswish)
@@ -41,16 +41,17 @@ def hardswish(fn: Function, x: Interval) -> Interval:
 @rule(aten.cosh, sign="nonnegative")
 def cosh(fn: Function, x: Interval) -> Interval:
     """Bound a hyperbolic cosine, least at zero."""
-    return _valley(fn, x, 0.0)
+    return valley(fn, x, 0.0)
 
 
 @rule(aten.gelu)
 def gelu(fn: Function, x: Interval, approximate: str = "none") -> Interval:
     """Bound either form of the GELU, each with its own minimum."""
-    return _valley(lambda z: fn(z, approximate=approximate), x, GELU_MINIMUM[approximate])
+    return valley(lambda z: fn(z, approximate=approximate), x, GELU_MINIMUM[approximate])
 
 
-def _valley(fn: Function, x: Interval, argmin: float) -> Interval:
+def valley(fn: Function, x: Interval, argmin: float) -> Interval:
+    """Bound a function that falls up to ``argmin`` and rises from there."""
     return still(x, Interval.around(fn(x.point), *_valley_ends(fn, x, argmin), x.gap_dtype))
 
 

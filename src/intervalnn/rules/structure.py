@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
-from intervalnn.kinks import ahead
 from intervalnn.rules.arithmetic import around, as_gap, gap_dtype_for, known_ends, mirrored, point_of
 from intervalnn.table import Sign, aten, plain, rule
 
@@ -24,7 +23,9 @@ Function = Callable[..., Any]
     aten.view, aten._unsafe_view, aten.reshape, aten._reshape_alias, aten.view_copy, aten.flatten, aten.unflatten,
     aten.permute, aten.transpose, aten.t, aten.movedim, aten.swapaxes, aten.squeeze, aten.unsqueeze, aten.expand,
     aten.select, aten.slice, aten.narrow, aten.diagonal, aten.unfold, aten.alias, aten.clone, aten.contiguous,
-    aten.lift_fresh_copy, aten.resolve_conj, aten.resolve_neg, aten.expand_copy,
+    aten.lift_fresh_copy, aten.resolve_conj, aten.resolve_neg, aten.expand_copy, aten.alias_copy,
+    aten.diagonal_copy, aten.narrow_copy, aten.permute_copy, aten.select_copy, aten.slice_copy, aten.squeeze_copy,
+    aten.t_copy, aten.transpose_copy, aten.unfold_copy, aten.unsqueeze_copy, aten._reshape_copy,
     # moves
     aten.repeat, aten.repeat_interleave.self_int, aten.repeat_interleave.self_Tensor, aten.tile, aten.flip,
     aten.roll, aten.rot90, aten.take,
@@ -76,7 +77,7 @@ def copied(x: Tensor, times: list[int]) -> Tensor:
     return x
 
 
-@rule(aten.detach, sign="keeps", complexes=True)
+@rule(aten.detach, aten.detach_copy, sign="keeps", complexes=True)
 def detach(fn: Function, x: Interval) -> Interval:
     """Cut off the point alone, whose gradient the model did not want; the gaps have one of their own."""
     return Interval(fn(x.point), x.below, x.above)
@@ -105,7 +106,7 @@ def carry_in_full(fn: Function, x: Interval, *args: Any) -> Interval:
 
 @rule(
     aten.split, aten.split_with_sizes, aten.chunk, aten.tensor_split, aten.unbind, aten.split_copy,
-    aten.split_with_sizes_copy, sign="keeps", complexes=True,
+    aten.split_with_sizes_copy, aten.unbind_copy, sign="keeps", complexes=True,
 )  # fmt: skip
 def carry_to_parts(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> list[Interval]:
     """Cut the gaps as the point is cut."""
@@ -156,18 +157,24 @@ def zero_or_gaps(x: Any, like: Interval) -> tuple[Tensor, Tensor]:
 )  # fmt: skip
 def write_part(fn: Function, x: Any, source: Any, *args: Any, **kwargs: Any) -> Interval:
     """Write the gaps of ``source`` over those of ``x``, where its point is written."""
-    return _by_parts(lambda a, b: fn(a, b, *args, **kwargs), x, source)
+    return by_parts(lambda a, b: fn(a, b, *args, **kwargs), x, source)
+
+
+@rule(aten.put, takes=(0, 2), sign="keeps")
+def put(fn: Function, x: Any, index: Tensor, source: Any, accumulate: bool = False) -> Interval:
+    """Write or add the gaps of ``source`` where its points are written or added."""
+    return by_parts(lambda a, b: fn(a, index, b, accumulate), x, source, adds=accumulate)
 
 
 @rule(aten.masked_scatter, takes=(0, 2), sign="keeps", complexes=True)
 def masked_scatter(fn: Function, x: Any, mask: Tensor, source: Any) -> Interval:
     """Write the gaps of ``source`` over those of ``x``, where the mask says so."""
-    return _by_parts(lambda a, b: fn(a, mask, b), x, source)
+    return by_parts(lambda a, b: fn(a, mask, b), x, source)
 
 
 def index_put(fn: Function, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Interval:
     """Write or add the gaps of ``values`` where their points are written or added."""
-    return _by_parts(lambda a, b: fn(a, indices, b, accumulate), x, values, adds=accumulate)
+    return by_parts(lambda a, b: fn(a, indices, b, accumulate), x, values, adds=accumulate)
 
 
 @rule(aten.scatter.src, aten.scatter_add, aten.index_add, aten.index_copy, takes=(0, 3), sign="keeps", complexes=True)
@@ -178,7 +185,7 @@ def scatter(fn: Any, x: Any, dim: int, index: Tensor, source: Any, **kwargs: Any
         flipped = scatter(fn, x, dim, index, -Interval.of(source), alpha=-alpha)
         return Interval(fn(point_of(x), dim, index, point_of(source), alpha=alpha), flipped.below, flipped.above)
     adds = fn.overloadpacket in (aten.scatter_add, aten.index_add)
-    return _by_parts(lambda a, b: fn(a, dim, index, b, **kwargs), x, source, adds=adds)
+    return by_parts(lambda a, b: fn(a, dim, index, b, **kwargs), x, source, adds=adds)
 
 
 @rule(aten.scatter.value, aten.index_fill.int_Scalar, takes=(0, 3), sign="keeps", complexes=True)
@@ -188,36 +195,7 @@ def scatter_value(fn: Function, x: Interval, dim: int, index: Tensor, value: flo
     return Interval(fn(x.point, dim, index, value), below, above)
 
 
-@rule(aten.scatter_reduce.two, takes=(0, 3), complexes=True)
-def scatter_reduce(
-    fn: Function, x: Any, dim: int, index: Tensor, source: Any, reduce: str, *, include_self: bool = True
-) -> Interval:
-    """Reduce the gaps (sum, mean) or the ends (amax, amin)."""
-
-    def call(a: Tensor, b: Tensor) -> Tensor:
-        result: Tensor = fn(a, dim, index, b, reduce, include_self=include_self)
-        return result
-
-    if reduce in ("sum", "mean"):
-        return _by_parts(call, x, source, adds=True)
-    if reduce == "prod":
-        raise NotImplementedError(f"{fn} with reduce='prod' of intervals; multiply them one by one instead")
-    point = call(point_of(x), point_of(source))
-    dtype = gap_dtype_for(point, x, source)
-
-    def end(of_x: Tensor, of_source: Tensor) -> Tensor:
-        """Overwrite what takes no part, lest it has a share of the gradient where it is equal to the result."""
-        kept = of_x if include_self else of_x.scatter(dim, index, -torch.inf if reduce == "amax" else torch.inf)
-        result: Tensor = fn(kept, dim, index, of_source, reduce, include_self=True)
-        return result
-
-    def ends(x: Interval, source: Interval) -> tuple[Tensor, Tensor]:
-        return end(x.lower, source.lower), end(x.upper, source.upper)
-
-    return Interval.around(point, *ahead(ends, Interval.of(x), Interval.of(source)), dtype)
-
-
-def _by_parts(fn: Callable[[Tensor, Tensor], Tensor], x: Any, y: Any, *, adds: bool = False) -> Interval:
+def by_parts(fn: Callable[[Tensor, Tensor], Tensor], x: Any, y: Any, *, adds: bool = False) -> Interval:
     """Do to the gaps what is done to the points; in full precision where it adds, lest small ones are lost."""
     point = fn(point_of(x), point_of(y))
     like = x if isinstance(x, Interval) else y

@@ -10,8 +10,10 @@ from properties.cases import (
     complexes,
     normalization,
     products,
+    reduction,
     refusals,
     selection,
+    special,
     structure,
 )
 
@@ -25,6 +27,8 @@ CASES = [
     *complexes.CASES,
     *comparisons.CASES,
     *complex_functions.CASES,
+    *special.CASES,
+    *reduction.CASES,
 ]
 REFUSED = refusals.REFUSED
 SHAPE_ONLY = refusals.SHAPE_ONLY

@@ -68,6 +68,7 @@ MATRICES = [
             (aten.addmm.default, real(2, 2), real(2, 3), real(3, 2)),
             (aten.baddbmm.default, real(1, 2, 2), real(2, 2, 2), real(2, 2, 2)),
             (aten.addmv.default, real(2), real(2, 3), real(3)),
+            (aten.addbmm.default, real(2, 2), real(2, 2, 3), real(2, 3, 2)),
         )
         for moving, options in (
             ((0, 1, 2), {}),
@@ -79,4 +80,13 @@ MATRICES = [
     ],
 ]
 
-CASES = [*LAYERS, *MATRICES]
+BILINEAR = [
+    Case(aten.bilinear.default, *(x if i in moving else plain(x) for i, x in enumerate(slots)), *bias)
+    for slots in ((real(2, 2), real(2, 3), real(2, 2, 3)), (real(2, 1, 2), real(2, 1, 2), real(1, 2, 2)))
+    for moving, bias in (
+        ((0, 1, 2), (real(slots[2].shape[0]),)), ((0,), ()), ((1,), (torch.ones(slots[2].shape[0]).double(),)),
+        ((2,), ()), ((0, 1), ()), ((1, 2), ()), ((), (real(slots[2].shape[0]),)),
+    )
+]  # fmt: skip
+
+CASES = [*LAYERS, *BILINEAR, *MATRICES]
