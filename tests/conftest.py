@@ -18,6 +18,24 @@ settings.register_profile(
 )
 settings.load_profile("tests")
 
+SETTINGS = "_hypothesis_internal_use_settings"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    """Give a test its own settings back: hypothesis puts new ones around the last ones for each of its cases.
+
+    After about a thousand cases they were nested too deeply for Python.
+    """
+    test = getattr(item, "obj", None)
+    kept = getattr(test, SETTINGS, None)
+    try:
+        return (yield)
+    finally:
+        if kept is not None:
+            setattr(test, SETTINGS, kept)
+
+
 ARGUMENTS = [
     "--no-sandbox",
     "--headless",
