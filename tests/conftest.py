@@ -35,6 +35,24 @@ def _nothing_stays_behind(_untouched: Snapshot) -> Iterator[None]:
         pytest.fail("left behind for the rest of the process: " + "; ".join(left))
 
 
+SETTINGS = "_hypothesis_internal_use_settings"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    """Give a test its own settings back: hypothesis puts new ones around the last ones for each of its cases.
+
+    After about a thousand cases they were nested too deeply for Python.
+    """
+    test = getattr(item, "obj", None)
+    kept = getattr(test, SETTINGS, None)
+    try:
+        return (yield)
+    finally:
+        if kept is not None:
+            setattr(test, SETTINGS, kept)
+
+
 ARGUMENTS = [
     "--no-sandbox",
     "--headless",
