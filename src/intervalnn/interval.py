@@ -237,7 +237,7 @@ def cut(x: Tensor) -> Tensor:
     """
     if not (x.requires_grad and torch.is_grad_enabled()):
         return x.clamp(min=0.0)
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_dynamo_compiling():
         return torch.where(x < 0, 0.0, x)
     return _Cut.apply(x)  # type: ignore[no-any-return, no-untyped-call]
 

@@ -23,7 +23,7 @@ from intervalnn.interval import Interval
 from intervalnn.rules.bilinear import Repeated, joined, prepare_layer, repeats_before, stretches
 from intervalnn.rules.discrete import discrete_way
 from intervalnn.rules.structure import copies, nearest, upsampled
-from intervalnn.table import MissingRuleError, Rule, aten, bound_of, by_position, lookup, why_not
+from intervalnn.table import RULES, MissingRuleError, Rule, aten, bound_of, by_position, lookup, why_not
 
 _BY_INDEX = {aten.index.Tensor, aten._unsafe_index.Tensor}
 _VIEWS = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
@@ -64,6 +64,7 @@ class Lifted:
         weights: Names of the placeholders of ``prepare``.
         inputs: Names of the placeholders of ``run`` that are inputs of the model.
         stretched: Those of ``weights`` that are to be given as :class:`intervalnn.stretched.Stretched`.
+        makes_points: Whether ``prepare`` computes points, and not only what bounds are made of.
     """
 
     prepare: fx.GraphModule
@@ -71,6 +72,7 @@ class Lifted:
     weights: list[str]
     inputs: list[str]
     stretched: frozenset[str] = frozenset()
+    makes_points: bool = False
 
 
 def lift(program: Program, intervals: set[str], form: Form, by_input: Collection[str] = ()) -> Lifted:
@@ -135,13 +137,14 @@ class _Lift:
                 raise MissingRuleError(f"no interval rule for {node.op} {node.target} ({where(node)})")
         self.prepare.output(tuple(self.handed))
         self.run.eliminate_dead_code()  # joined values that products take part by part
-        sources = self.program.sources
+        sources, splits = self.program.sources, {entry.prepare for entry in RULES.values()}
         return Lifted(
             fx.GraphModule({}, self.prepare),
             fx.GraphModule({}, self.run),
             [name for name in sources if sources[name].kind != "input"],
             [name for name in sources if sources[name].kind == "input"],
             self.stretched,
+            any(node.op == "call_function" and node.target not in splits for node in self.prepare.nodes),
         )
 
     def _placeholder(self, node: fx.Node) -> None:

@@ -168,7 +168,7 @@ class _Forward(nn.Module):
         super().__init__()
         plan = _plan(net, program)
         with torch.no_grad():
-            self.prepared = plan.current()
+            self.prepared = plan.current().values
         self.lifted, self.spec = plan.lifted.run, program.out_spec
         self.changes = [change for change in (net.offsets, net.calibration) if change is not None]
         self.outputs = outputs
