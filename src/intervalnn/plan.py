@@ -14,18 +14,30 @@ from intervalnn.gaps import Gaps
 from intervalnn.lift import Form, Lifted, lift, whole
 from intervalnn.rules.bilinear import Split, side_by_side
 
-__all__ = ["Plan", "Weight"]
+__all__ = ["Plan", "Weight", "refuse_other"]
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A tensor of the underlying model that a program reads, and its gaps."""
+    """A tensor of the underlying model that a program reads, and its gaps.
+
+    Attributes:
+        owner: The module that holds it.
+        name: Its name there.
+        gaps: Its gaps, if it has any.
+        constant: Its value, if nothing of the model holds it.
+        stretched: Whether its gaps are taken as shares of the inputs.
+        full: Its name in the model.
+        captured: What it was when the program was captured, but for the numbers.
+    """
 
     owner: Any
     name: str
     gaps: Gaps | None
     constant: Tensor | None
     stretched: bool = False
+    full: str = ""
+    captured: Tensor | None = None
 
     def read(self) -> Tensor:
         """Return the tensor as the model has it now, or a constant of the program."""
@@ -36,6 +48,10 @@ class Weight:
 
     def around(self, point: Tensor, gap_dtype: torch.dtype | None) -> Any:
         """Return ``point`` with its gaps, if any, in the form that the program takes."""
+        if self.gaps is not None:
+            refuse_other(self.full, self.gaps, point, "make a new IntervalNetwork")
+        if self.captured is not None:
+            refuse_other(self.full, self.captured, point, "call net.refresh()")
         if self.gaps is None:
             return point
         return self.gaps(point, gap_dtype, self.stretched)
@@ -81,7 +97,7 @@ class Plan:
         _refuse_views(program, {program.sources[name].name for name in gaps})
         by_input = [name for name, gap in gaps.items() if gap.by_input and gap.cap is None]
         lifted = lift(program, {*gaps, *inputs}, form, by_input)
-        weights = []
+        weights, captured = [], {n.name: n.meta["val"] for n in program.graph.find_nodes(op="placeholder")}
         for name in lifted.weights:
             full = program.sources[name].name
             path, _, leaf = full.rpartition(".")
@@ -89,7 +105,8 @@ class Plan:
             for step in path.split(".") if path else ():
                 owner = getattr(owner, step, None)
             stretched = name in lifted.stretched
-            weights.append(Weight(owner, leaf, gaps.get(name), program.constants.get(full), stretched))
+            constant = program.constants.get(full)
+            weights.append(Weight(owner, leaf, gaps.get(name), constant, stretched, full, captured[name]))
         return Plan(program, lifted, weights, form.gap_dtype)
 
     @property
@@ -135,6 +152,15 @@ class Plan:
                 torch._dynamo.mark_static_address(tensor)  # a CUDA graph then reads it without a copy
                 torch._dynamo.mark_static(tensor)  # dynamic=True is about inputs
         return prepared
+
+
+def refuse_other(name: str, known: Gaps | Tensor, now: Tensor, way_out: str) -> None:
+    """Raise if a tensor of the model has become one of another shape or dtype."""
+    if (known.shape, known.dtype) != (now.shape, now.dtype):
+        raise ValueError(
+            f"'{name}' of the model was {known.dtype} of shape {tuple(known.shape)} before, and is now {now.dtype} of "
+            f"shape {tuple(now.shape)}; set it back, or {way_out}"
+        )
 
 
 def _refuse_views(program: Program, names: Collection[str]) -> None:
