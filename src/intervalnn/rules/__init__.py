@@ -12,6 +12,7 @@ from intervalnn.rules import (
     fourier,
     monotone,
     normalization,
+    positions,
     refusals,
     structure,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "fourier",
     "monotone",
     "normalization",
+    "positions",
     "refusals",
     "structure",
 ]
