@@ -554,7 +554,7 @@ def test_tensors_inside_an_object_are_inputs() -> None:
         graph = Graph(torch.full((2, 3), float(seed)), torch.full((3,), seed + 1.0))
         assert torch.equal(net(graph).point, model(graph))
 
-    assert len(net._known) == 1
+    assert len(net._programs) == 1
 
 
 def test_nearly_equal_arrays_inside_an_object_are_told_apart() -> None:

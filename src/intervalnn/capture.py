@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import logging
 import math
 import os
-import threading
 import traceback
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType
@@ -19,7 +15,6 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
-from torch._C import DispatchKey
 from torch._ops import OpOverload
 from torch.export import Dim
 from torch.export.graph_signature import InputKind, OutputKind
@@ -27,18 +22,24 @@ from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, GuardOnDataDepen
 
 from intervalnn.interval import Interval
 from intervalnn.parts import Parts, is_plain
+from intervalnn.quiet import quiet
+from intervalnn.spelled_out import kept_whole
 from intervalnn.table import RULES, aten, overloads
 from intervalnn.torch_private import decomposed
 from intervalnn.twin import twin
+from intervalnn.undisturbed import undisturbed
 
-# Torch captures one program at a time: while it does, tables of its own stand changed for the whole process.
-CAPTURING = threading.RLock()
 _TORCH = str(Path(torch.__file__).parent) + os.sep  # torchvision stands beside it
 # Taken apart although the table knows them: it refuses them, and what they are made of may have rules.
 _DECOMPOSED_ANYWAY = {aten.as_strided, aten.item, aten.native_dropout, aten.rrelu_with_noise}
 _COPIES = {aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default}
 _READS_LAYOUT = {aten.as_strided.default, aten.sym_stride.int, aten.sym_storage_offset.default}
-_SPELLED_OUT = (aten.softshrink.default, aten.hardshrink.default)
+# What torch says of itself while it captures; what the model says is let through.
+_OF_TORCH = [
+    (".*LeafSpec", FutureWarning, ""),
+    (".*assigned during export", UserWarning, ""),
+    ("", Warning, r"torch\.|copyreg"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +200,7 @@ def capture(model: nn.Module, call: Call, before: Sequence[Program] = ()) -> Pro
     """
     refuse_training(model)
     points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
-    with CAPTURING, _quiet(), torch.no_grad(), _without_fast_path(), _whole():
-        exported = _export(_Flat(twin(model), call), points, before)
+    exported = undisturbed(lambda: _export(_Flat(twin(model), call), points, before))
     _refuse_side_effects(exported)
     return _program(exported, len(points), model)
 
@@ -215,8 +215,9 @@ def _export(flat: _Flat, points: list[Tensor], before: Sequence[Program]) -> tor
 
     def export(sizes: Any) -> torch.export.ExportedProgram:
         fresh = tuple(p.detach() for p in points)  # torch marks those it was given as varying
-        program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
-        return decomposed(program, *_decompositions())
+        with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]):
+            program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
+            return kept_whole(program, lambda known: decomposed(known, *_decompositions()))
 
     with contextlib.suppress(Exception):
         return export({"tensors": varying})
@@ -392,52 +393,3 @@ def where(node: fx.Node) -> str:
         file, _, rest = place.removeprefix('File "').partition('", line ')
         text += f', {file}:{rest.split(",")[0]} ("{code}")'
     return text
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep torch.export's notes about itself from the user, but not the model's own warnings."""
-    names = ("torch.export", "torch._export", "torch.fx", "torch._dynamo", "torch._subclasses")
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-            warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
-            warnings.filterwarnings("ignore", module=r"torch\..*")
-            warnings.filterwarnings("ignore", module="copyreg")
-            warnings.filterwarnings("ignore", message=".*assigned during export.*")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _without_fast_path() -> Iterator[None]:
-    """Let attention layers run the operations they are made of, not one fused kernel without rules."""
-    enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)
-
-
-@contextlib.contextmanager
-def _whole() -> Iterator[None]:
-    """Keep torch from spelling out, as comparisons, two operations that have a rule.
-
-    It does so under autograd's key, where the table of decompositions is not asked.
-    """
-    kernels = [(op, op.py_kernels.pop(DispatchKey.Autograd, None)) for op in _SPELLED_OUT]
-    for op in _SPELLED_OUT:
-        op._dispatch_cache.clear()
-    try:
-        yield
-    finally:
-        for op, kernel in kernels:
-            if kernel is not None:
-                op.py_kernels[DispatchKey.Autograd] = kernel
-            op._dispatch_cache.clear()

@@ -23,7 +23,7 @@ from intervalnn.interval import Interval
 from intervalnn.rules.bilinear import Repeated, joined, prepare_layer, repeats_before, stretches
 from intervalnn.rules.discrete import discrete_way
 from intervalnn.rules.structure import copies, nearest, upsampled
-from intervalnn.table import MissingRuleError, Rule, aten, by_position, lookup, why_not
+from intervalnn.table import RULES, MissingRuleError, Rule, aten, bound_of, by_position, lookup, why_not
 
 _BY_INDEX = {aten.index.Tensor, aten._unsafe_index.Tensor}
 _VIEWS = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
@@ -64,6 +64,7 @@ class Lifted:
         weights: Names of the placeholders of ``prepare``.
         inputs: Names of the placeholders of ``run`` that are inputs of the model.
         stretched: Those of ``weights`` that are to be given as :class:`intervalnn.stretched.Stretched`.
+        makes_points: Whether ``prepare`` computes points, and not only what bounds are made of.
     """
 
     prepare: fx.GraphModule
@@ -71,6 +72,7 @@ class Lifted:
     weights: list[str]
     inputs: list[str]
     stretched: frozenset[str] = frozenset()
+    makes_points: bool = False
 
 
 def lift(program: Program, intervals: set[str], form: Form, by_input: Collection[str] = ()) -> Lifted:
@@ -135,13 +137,14 @@ class _Lift:
                 raise MissingRuleError(f"no interval rule for {node.op} {node.target} ({where(node)})")
         self.prepare.output(tuple(self.handed))
         self.run.eliminate_dead_code()  # joined values that products take part by part
-        sources = self.program.sources
+        sources, splits = self.program.sources, {entry.prepare for entry in RULES.values()}
         return Lifted(
             fx.GraphModule({}, self.prepare),
             fx.GraphModule({}, self.run),
             [name for name in sources if sources[name].kind != "input"],
             [name for name in sources if sources[name].kind == "input"],
             self.stretched,
+            any(node.op == "call_function" and node.target not in splits for node in self.prepare.nodes),
         )
 
     def _placeholder(self, node: fx.Node) -> None:
@@ -199,28 +202,29 @@ class _Lift:
         target = _VIEWS.get(node.target, node.target)  # type: ignore[call-overload]
         args, kwargs = by_position(node.target, node.args, node.kwargs)
         if target is aten.mul.Tensor and args[0] is args[1]:
-            entry, target, args = lookup(aten.square.default), aten.square.default, args[:1]
-        if entry is None or entry.bound is None:
-            raise MissingRuleError(f"{why_not(target, entry)} ({where(node)})")
+            target = aten.square.default if _is_real(node) else target  # complex ones are rounded otherwise
+            entry, args = lookup(aten.square.default), args[:1]
+        bound = _bound_of(node, target, entry, args, kwargs)
+        assert entry is not None
         self._check(node, entry, args, kwargs)
         discrete = [n for n in node.all_input_nodes if self.facts[n].interval and _is_discrete(n)]
         if discrete and not entry.discrete:
-            return self._with_discrete(node, entry, args, kwargs, weight)
+            return self._with_discrete(node, entry, bound, args, kwargs, weight)
         made_args = self._map(args, weight)
         if entry.prepare is not None:
             repeats = self._repeats(target, entry, args)
             first = self._once(args[0], weight) if repeats else self._parts(args[0], weight) or made_args[0]
             form = {"repeats": repeats} if repeats else {}
             made_args = (first, self._prepared(target, entry, args, weight, form), *made_args[2:])
-        made = self._graph(weight).call_function(entry.bound, (target, *made_args), self._map(kwargs, weight))
+        made = self._graph(weight).call_function(bound, (target, *made_args), self._map(kwargs, weight))
         return made, Fact(True, weight, self._nonneg(node, entry), dict(entry.hidden))
 
     def _with_discrete(
-        self, node: fx.Node, entry: Rule, args: tuple[Any, ...], kwargs: dict[str, Any], weight: bool
+        self, node: fx.Node, entry: Rule, bound: Any, args: tuple[Any, ...], kwargs: dict[str, Any], weight: bool
     ) -> tuple[fx.Node, Fact]:
         """An operation that knows nothing of truth values and whole numbers that may change, and that takes some."""
         graph, values, target = self._graph(weight), self._map(kwargs, weight), node.target
-        assert isinstance(target, OpOverload) and entry.bound is not None
+        assert isinstance(target, OpOverload)
         fact = Fact(True, weight, self._nonneg(node, entry), dict(entry.hidden))
         if _is_discrete(node):
             try:
@@ -235,7 +239,7 @@ class _Lift:
             known = self.facts[n].interval and _is_discrete(n)
             return graph.call_method("interval", (made, dtype)) if known else made
 
-        return graph.call_function(entry.bound, (target, *fx.map_arg(args, take)), values), fact
+        return graph.call_function(bound, (target, *fx.map_arg(args, take)), values), fact
 
     def _prepared(self, target: Any, entry: Rule, args: tuple[Any, ...], weight: bool, more: dict[str, Any]) -> fx.Node:
         """The second factor of a product, split where it is known."""
@@ -373,6 +377,15 @@ def _nodes(value: Any) -> list[fx.Node]:
 def _tensors(value: Any) -> list[Tensor]:
     leaves = pytree.tree_leaves(value.meta["val"]) if isinstance(value, fx.Node) else []
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+
+def _bound_of(node: fx.Node, target: Any, entry: Rule | None, args: Any, kwargs: Any) -> Any:
+    """Return the function that bounds a call, by its operation and by whether it is given complex numbers."""
+    operation = aten.square.default if entry is lookup(aten.square.default) else target
+    try:
+        return bound_of(operation, entry, *fx.map_arg((args, kwargs), lambda n: n.meta.get("val")))
+    except MissingRuleError as error:
+        raise MissingRuleError(f"{error} ({where(node)})") from None
 
 
 def _is_real(value: Any) -> bool:

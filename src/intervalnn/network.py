@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
 from intervalnn.beside import teach_compiler
-from intervalnn.capture import CAPTURING, Call, Program, capture, refuse_training
+from intervalnn.capture import Call, Program, capture, refuse_training
 from intervalnn.explanation import Explanation
 from intervalnn.gaps import Gaps, Kind
 from intervalnn.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
 from intervalnn.layers import Layers, chosen, did_you_mean, last, tied
-from intervalnn.lift import Form, Lifted
-from intervalnn.plan import Plan
+from intervalnn.lift import Form
+from intervalnn.plan import Plan, Prepared
 from intervalnn.prediction import Prediction
+from intervalnn.programs import PROGRAMS, Programs, Recent
 from intervalnn.segments import Segments
 from intervalnn.table import aten
+from intervalnn.turns import TURNS
+from intervalnn.undisturbed import undisturbed
 
 __all__ = ["IntervalNetwork"]
 
@@ -34,6 +41,41 @@ _FUSED = {"realize_reads_threshold": 8, "realize_acc_reads_threshold": 64, "real
 # What by itself takes more than that.
 _LONG = {aten.layer_norm, aten.native_layer_norm, aten.rms_norm, aten.group_norm, aten.native_group_norm, aten.gelu}
 _FEW = 4  # parts of a value that are joined at a product, in the pass before it, rather than each in its own pass
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _uncompiled(fn: Function) -> Function:
+    """Keep torch's compiler out of a function.
+
+    What torch has for that is taken only where a compiler is at work: while another thread captures a program, torch's
+    own wrapper writes to a table that all threads share.
+    """
+    apart = torch.compiler.disable(fn)
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (apart if torch.compiler.is_dynamo_compiling() else fn)(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How graphs are run.
+
+    Attributes:
+        run: From a graph to what runs it.
+        compiled: Whether a compiler runs it, which in training takes what is made of the weights along.
+        overwrites: Whether a call returns tensors that the next one writes into.
+    """
+
+    run: Callable[[fx.GraphModule], Callable[..., Any]] = lambda graph: graph
+    compiled: bool = False
+    overwrites: bool = False
+
+
+# Networks that compute again what they do not keep, in this thread, and how.
+_RECOMPUTING: ContextVar[tuple[tuple[nn.Module, _Way], ...]] = ContextVar("_RECOMPUTING", default=())
 
 
 class IntervalNetwork(nn.Module):
@@ -68,6 +110,12 @@ class IntervalNetwork(nn.Module):
         tensor([[0.3000, 0.3000]], grad_fn=<AddBackward0>)
     """
 
+    _seen: list[tuple[nn.Module, bool]]  # all modules of the model, and their modes
+    _held: list[int]  # parameters, by which a tie would show
+    _programs: Programs  # another one, rather than an empty one, where those known are out of date
+    _way: _Way
+    _lock: threading.Lock
+
     def __init__(
         self,
         model: nn.Module,
@@ -93,13 +141,7 @@ class IntervalNetwork(nn.Module):
         self.calibration: Callable[[Prediction], Prediction] | None = None
         self.training_settings: dict[str, Any] | None = None  # how it was trained, as plain values; saved along
         self._names: list[str] | None = None
-        self._compiled: Callable[[fx.GraphModule], Callable[..., Any]] | None = None
-        self._seen: list[tuple[nn.Module, bool]] = []
-        self._held: list[int] = []  # parameters, by which a tie would show
-        self._plans: dict[Any, list[Plan]] = {}  # by all but the sizes of the inputs
-        self._known: dict[Any, Plan] = {}  # by the sizes too
-        self._run: Callable[[Lifted], Callable[..., Any]] = _plain_run
-        self._overwrites = False  # whether a call returns tensors that the next one writes into
+        self._forget()
         self._own = tied(model)
         _refuse_not_finite(model)
         if not isinstance(layers, int) or isinstance(layers, bool):
@@ -118,16 +160,18 @@ class IntervalNetwork(nn.Module):
     # --- the gaps ---
 
     def _choose(self, names: Iterable[str]) -> None:
-        """Give gaps to the parameters in ``names``."""
-        self._names = sorted({self._own[name] for name in names}, key=list(self._own).index)
-        for name in self._names:
-            parent = self.gaps
+        """Give gaps to the parameters in ``names``; other threads see all of them or none."""
+        chosen = sorted({self._own[name] for name in names}, key=list(self._own).index)
+        gaps = nn.Module()
+        for name in chosen:
+            parent = gaps
             *path, last = name.split(".")
             for step in path:
                 if not hasattr(parent, step):
                     parent.add_module(step, nn.Module())
                 parent = getattr(parent, step)
             parent.add_module(last, Gaps(self.model.get_parameter(name), self.kind, self.cap))
+        self.gaps, self._names = gaps.train(self.training), chosen
 
     def _gaps_of(self, name: str) -> Gaps:
         gaps = self.gaps.get_submodule(self._own[name])
@@ -199,33 +243,21 @@ class IntervalNetwork(nn.Module):
         over that gap, with all other gaps closed: one backward pass from zero gaps gives them all,
         since the derivative there has no cancellation.
         """
-        self._lookup(Call.of(args, kwargs))  # a number of layers has names from the first call on
-        with torch.enable_grad(), self._closed() as gaps:
-            bounds = self(*args, **kwargs)
-            found = [x for x in pytree.tree_leaves(bounds, is_leaf=_is_interval) if _is_interval(x)]
-            width = torch.stack([_real(x.width).double().mean() for x in found]).mean()
-            ends = [end for gap in gaps for end in gap.sides]
+        call = Call.of(args, kwargs)
+        plan, way = self._look_up(call)
+        names = self.names  # a number of layers has names from the first call on
+        own = {name: self._gaps_of(name) for name in names}
+        closed = {name: Gaps(self.model.get_parameter(name), self.kind, self.cap) for name in names}
+        plan = plan.with_gaps({own[name]: closed[name] for name in names})
+        if way.compiled:  # for a single call no compiler pays
+            way = _Way(Segments)
+        with torch.inference_mode(False), torch.enable_grad(), TURNS.together():
+            outputs = self._outputs(plan, [_recordable(x) for x in call.tensors], way)
+            width = torch.stack([_real(x.width).double().mean() for x in outputs if _is_interval(x)]).mean()
+            ends = [end for gap in closed.values() for end in gap.sides]
             slopes = torch.autograd.grad(width, ends, allow_unused=True) if width.requires_grad else [None] * len(ends)
         totals = iter([0.0 if slope is None else float(slope.double().sum()) for slope in slopes])
-        return {name: sum(next(totals) for _ in gap.sides) for name, gap in zip(self.names, gaps, strict=True)}
-
-    @contextlib.contextmanager
-    def _closed(self) -> Iterator[list[Gaps]]:
-        """Close all gaps for a while, with a scale of one, and have them ask for gradients."""
-        gaps = [self._gaps_of(name) for name in self.names]
-        tensors = [tensor for gap in gaps for tensor in (*gap.sides, gap.scale)]
-        saved = [(tensor, tensor.detach().clone(), tensor.requires_grad) for tensor in tensors]
-        with torch.no_grad():
-            for gap in gaps:
-                for side in gap.sides:
-                    side.zero_().requires_grad_()
-                gap.scale.fill_(1.0)
-        try:
-            yield gaps
-        finally:
-            with torch.no_grad():
-                for tensor, value, asked in saved:
-                    tensor.copy_(value).requires_grad_(asked)
+        return {name: sum(next(totals) for _ in gap.sides) for name, gap in closed.items()}
 
     def balance(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Scale what is trained of each parameter by one over its sensitivity, on a batch of inputs.
@@ -261,15 +293,28 @@ class IntervalNetwork(nn.Module):
         model returns, with an interval for each tensor. Integers stay as they are.
         """
         call = Call.of(args, kwargs)
-        plan = self._lookup(call)
-        inputs = (_with_gap_dtype(t, self.form.gap_dtype) for t in call.tensors)
-        if self._compiled is not None and plan.training:  # what is made of the weights is made anew at each step
-            outputs = self._compiled(plan.whole())(*plan.points, *inputs)
+        plan, way = self._look_up(call)
+        if torch.compiler.is_dynamo_compiling():
+            outputs = self._outputs(plan, call.tensors, way)
         else:
-            outputs = self._run(plan.lifted)(*self._weights(plan), *inputs)
-        if self._overwrites:
-            outputs = pytree.tree_map_only(Tensor, Tensor.clone, outputs)
+            with TURNS.together():
+                outputs = self._outputs(plan, call.tensors, way)
         return pytree.tree_unflatten(outputs, plan.program.out_spec)
+
+    def _outputs(self, plan: Plan, tensors: list[Tensor | Interval], way: _Way) -> tuple[Any, ...]:
+        inputs = [_with_gap_dtype(x, self.form.gap_dtype) for x in tensors]
+        if way.compiled and plan.training:  # what is made of the weights is made anew at each step
+            outputs = way.run(plan.whole())(*plan.points, *inputs)
+        else:
+            prepared = self._prepared(plan, way)
+            outputs = prepared.or_endless(way.run(plan.lifted.run)(*prepared.values, *inputs))
+        if way.overwrites:
+            outputs = pytree.tree_map_only(Tensor, Tensor.clone, outputs)
+        return outputs  # type: ignore[no-any-return]
+
+    @_uncompiled
+    def _prepared(self, plan: Plan, way: _Way) -> Prepared:
+        return plan.current(static=way.compiled)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
         """Return point, bounds, score and direction, without gradients.
@@ -321,19 +366,14 @@ class IntervalNetwork(nn.Module):
         if fuse:  # torch takes either a mode or options
             teach_compiler()
             chosen = _mode(own.pop("mode", None) or "default") | (own.pop("options", None) or {})
-        self._overwrites = chosen.get("triton.cudagraphs", False)
-        known: dict[fx.GraphModule, Callable[..., Any]] = {}
+        known: Recent[fx.GraphModule, Callable[..., Any]] = Recent(2 * PROGRAMS)  # of each one for training too
 
         def compiled(graph: fx.GraphModule) -> Callable[..., Any]:
-            if graph not in known:
-                more = {"options": self._fused(graph) | chosen} if fuse else {}
-                known[graph] = torch.compile(graph, **(own | more))
-            return known[graph]
+            more = {"options": self._fused(graph) | chosen} if fuse else {}
+            return torch.compile(graph, **(own | more))
 
-        self._run = lambda lifted: compiled(lifted.run)
-        self._compiled = compiled
-        for plan in self._known.values():
-            plan.state = None
+        overwrites = chosen.get("triton.cudagraphs", False)
+        self._way = _Way(lambda graph: known.get(graph, compiled), compiled=True, overwrites=overwrites)
 
     def _fused(self, program: fx.GraphModule) -> dict[str, Any]:
         """Return options by which torch's compiler makes one pass of what lies between two products.
@@ -350,61 +390,61 @@ class IntervalNetwork(nn.Module):
 
     @contextlib.contextmanager
     def recomputing(self) -> Iterator[None]:
-        """Keep little for the backward pass for a while, and compute the rest again: for large inputs.
+        """Keep little for the backward pass for a while, in this thread, and compute the rest again: for large inputs.
 
         Gradients stay the same bit for bit; a step of training takes half as long again on a CPU, up to
         twice as long on a GPU.
         """
-        if self._compiled is not None:
+        if self._way.compiled:
             raise RuntimeError("a compiled network chooses itself what to compute again; use either of the two")
-        known: dict[fx.GraphModule, Segments] = {}
-
-        def run(lifted: Lifted) -> Callable[..., Any]:
-            if lifted.run not in known:
-                known[lifted.run] = Segments(lifted.run)
-            return known[lifted.run]
-
-        before, self._run = self._run, run
+        known: Recent[fx.GraphModule, Callable[..., Any]] = Recent(PROGRAMS)
+        own = self, _Way(lambda graph: known.get(graph, Segments))
+        token = _RECOMPUTING.set((*_RECOMPUTING.get(), own))
         try:
             yield
         finally:
-            self._run = before
+            _RECOMPUTING.reset(token)
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def _lookup(self, call: Call) -> Plan:
-        """Return the program for a call, captured if need be, in its form over intervals."""
+    @_uncompiled
+    def _look_up(self, call: Call) -> tuple[Plan, _Way]:
+        """Return the program for a call, captured if need be, in its form over intervals, and how to run it."""
         modules = list(self.model.modules())
         seen = [(module, module.training) for module in modules]
         if any(training for _, training in seen):
             refuse_training(self.model)
         self._refuse_elsewhere(call)
-        if seen != self._seen:
-            self.refresh()  # a part of the model was replaced by another, or its mode was changed
-            self._seen = seen
         held = [id(parameter) for module in modules for parameter in module._parameters.values()]
-        if held != self._held and tied(self.model) != self._own:
-            raise ValueError(
-                "parameters of the model were tied together, untied, added or removed since the intervals were put "
-                "around them; make a new IntervalNetwork"
-            )
-        self._held = held
-        tensors = call.tensors
-        key = (call.key, self.form, *(_autocast(device) for device in {tensor.device.type for tensor in tensors}))
-        sizes = (key, *(tensor.shape for tensor in tensors))
-        plan = self._known.get(sizes)
-        return plan or self._planned(call, key, sizes)
+        programs = self._programs_of(seen, held)
+        key = (call.key, self.form, *(_autocast(device) for device in {tensor.device.type for tensor in call.tensors}))
+        plan = programs.find(key, call.tensors) or self._planned(call, key, programs)
+        return plan, next((way for net, way in _RECOMPUTING.get() if net is self), self._way)
 
-    def _planned(self, call: Call, key: Any, sizes: Any) -> Plan:
+    def _programs_of(self, seen: list[tuple[nn.Module, bool]], held: list[int]) -> Programs:
+        """Return what is known of the model: nothing, once a part of it was replaced or its mode was changed."""
+        with self._lock:
+            if seen != self._seen:
+                self._programs, self._seen = Programs(), seen
+            if held != self._held and tied(self.model) != self._own:
+                raise ValueError(
+                    "parameters of the model were tied together, untied, added or removed since the intervals were put "
+                    "around them; make a new IntervalNetwork"
+                )
+            self._held = held
+            return self._programs
+
+    def _planned(self, call: Call, key: Any, programs: Programs) -> Plan:
         """Find or make the program for a call; one thread at a time, so that each program is made once."""
-        tensors = call.tensors
-        with CAPTURING:
-            plans = self._plans.setdefault(key, [])
-            plan = next((known for known in plans if known.program.fits(tensors)), None)
-            if plan is None:
-                plan = self._lift(self._capture(call, [known.program for known in plans]), tensors)
-                plans.append(plan)
-            self._known[sizes] = plan
-        return plan
+
+        def find_or_make() -> Plan:
+            with TURNS.alone():
+                plan = programs.find(key, call.tensors)
+                if plan is None:
+                    before = [each.program for each in programs.like(key)]
+                    plan = self._lift(self._capture(call, before), call.tensors)
+                    programs.add(plan, key)
+                return plan
+
+        return undisturbed(find_or_make)
 
     def _refuse_elsewhere(self, call: Call) -> None:
         """Raise if what is to be computed together lies on several devices."""
@@ -451,18 +491,13 @@ class IntervalNetwork(nn.Module):
         inputs = [n for n, source in sources if source.kind == "input" and isinstance(tensors[source.index], Interval)]
         return Plan.of(program, self.model, gaps, self.form, inputs)
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def _weights(self, plan: Plan) -> Any:
-        return plan.current(static=self._compiled is not None)
-
     def refresh(self) -> None:
-        """Forget what was captured and prepared: for changes to the model that torch does not count.
+        """Forget what was captured and prepared: for changes to the model's Python side.
 
-        Parameters, buffers and gaps may change freely. Call this after changing the model's
-        Python side (an attribute that its forward reads), or numbers behind ``.data``.
+        Parameters, buffers and gaps may change freely. Call this after changing an attribute that the model's
+        forward reads.
         """
-        self._plans.clear()
-        self._known.clear()
+        self._programs = Programs()
 
     def save(self, path: str | Path, *, include_model: bool = False) -> None:
         """Write gaps, layers, offsets and calibration to a safetensors file; :func:`intervalnn.load` reads it.
@@ -490,9 +525,19 @@ class IntervalNetwork(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a call makes anew."""
-        state = self.__dict__.copy()
-        state.update(_seen=[], _held=[], _plans={}, _known={}, _run=_plain_run, _compiled=None, _overwrites=False)
-        return state
+        made = ("_seen", "_held", "_programs", "_way", "_lock")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start with nothing captured."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._forget()
+
+    def _forget(self) -> None:
+        self._seen, self._held = [], []
+        self._programs = Programs()
+        self._way = _Way()
+        self._lock = threading.Lock()
 
     def extra_repr(self) -> str:
         """Return the one line that printing the network adds."""
@@ -505,6 +550,13 @@ def _is_interval(x: Any) -> bool:
 
 def _real(width: Tensor) -> Tensor:
     return torch.view_as_real(width) if width.is_complex() else width
+
+
+def _recordable(x: Tensor | Interval) -> Tensor | Interval:
+    """Return an input that gradients may pass, which nothing made in inference mode is."""
+    if isinstance(x, Interval):
+        return x.map(lambda part: part.clone() if part.is_inference() else part)
+    return x.clone() if x.is_inference() else x
 
 
 def _as_gap(value: Tensor | float, like: Tensor, name: str) -> Tensor:
@@ -526,10 +578,6 @@ def _mode(name: str) -> dict[str, Any]:
     if name not in modes:
         raise ValueError(f"mode must be one of {', '.join(map(repr, modes))}, got {name!r}")
     return modes[name]
-
-
-def _plain_run(lifted: Lifted) -> Callable[..., Any]:
-    return lifted.run
 
 
 def _refuse_not_finite(model: nn.Module) -> None:

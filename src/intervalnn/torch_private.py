@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from torch._export.utils import _is_preservable_cia_op, _special_op_to_preserve_cia
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.exported_program import _decompose_exported_program
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _push_mode
 
-__all__ = ["decomposed"]
+__all__ = ["decomposed", "function_modes", "push_function_modes"]
 
 
 def decomposed(
@@ -43,3 +44,14 @@ def decomposed(
 def _is_composite(operation: Any) -> bool:
     """Say whether torch takes an operation apart by itself, unless it is told not to."""
     return _is_preservable_cia_op(operation)
+
+
+def function_modes() -> list[TorchFunctionMode]:
+    """Return what stands between this thread and torch's functions, such as a default device, the outermost first."""
+    return _get_current_function_mode_stack()  # type: ignore[no-any-return]
+
+
+def push_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
+    """Put what :func:`function_modes` has returned in another thread into this one, until the thread ends."""
+    for mode in modes:  # to enter them as contexts would tell them so, and they belong to the other thread
+        _push_mode(mode)

@@ -12,7 +12,7 @@ from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval
 from intervalnn.rules import structure
 from intervalnn.rules.arithmetic import around, gap_dtype_for, most, point_of
-from intervalnn.rules.complexes import join, parts
+from intervalnn.rules.complexes import box, parts
 from intervalnn.table import aten, rule
 
 Value = Interval | Discrete | Tensor | float
@@ -20,7 +20,7 @@ Value = Interval | Discrete | Tensor | float
 
 @rule(
     aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar, takes=(0, 1, 2), sign="keeps",
-    discrete=True,
+    discrete=True, complexes=True,
 )  # fmt: skip
 def where(fn: Any, condition: Value, x: Value, y: Value) -> Interval | Discrete:
     """Choose among the gaps as among the points; where the condition may change, bound both values."""
@@ -28,8 +28,7 @@ def where(fn: Any, condition: Value, x: Value, y: Value) -> Interval | Discrete:
     point = torch.where(answer.point, point_of(x), point_of(y))
     if point.is_complex():
         pairs = zip(parts(_as(x, point)), parts(_as(y, point)), strict=True)
-        gaps = join(*(_choose(answer, torch.where(answer.point, a.point, b.point), a, b) for a, b in pairs))
-        return Interval(point, gaps.below, gaps.above)
+        return box(point, *(_choose(answer, torch.where(answer.point, a.point, b.point), a, b) for a, b in pairs))
     if not point.is_floating_point():
         return _discrete_choice(answer, point, x, y)
     bounds = _choose(answer, point, _as(x, point), _as(y, point))
@@ -74,7 +73,7 @@ def _discrete_choice(answer: Discrete, point: Tensor, x: Value, y: Value) -> Dis
     return Discrete(point, **ends)
 
 
-@rule(aten.masked_fill, takes=(0, 1, 2), discrete=True)
+@rule(aten.masked_fill, takes=(0, 1, 2), discrete=True, complexes=True)
 def masked_fill(fn: Any, x: Value, mask: Value, value: Value) -> Any:
     """Replace the gaps where the point is replaced, or may be."""
     bounds = where(aten.where.self, mask, value, x)
@@ -84,7 +83,7 @@ def masked_fill(fn: Any, x: Value, mask: Value, value: Value) -> Any:
     return Interval(point, bounds.below.expand(point.shape), bounds.above.expand(point.shape))
 
 
-@rule(aten.index_put, aten._unsafe_index_put, takes=(0, 1, 2), sign="keeps", discrete=True)
+@rule(aten.index_put, aten._unsafe_index_put, takes=(0, 1, 2), sign="keeps", discrete=True, complexes=True)
 def index_put(fn: Any, x: Any, indices: list[Any], values: Any, accumulate: bool = False) -> Any:
     """Write or add the gaps of ``values`` where their points are written or added.
 
@@ -106,7 +105,7 @@ def index_put(fn: Any, x: Any, indices: list[Any], values: Any, accumulate: bool
 Pick = Callable[[Tensor, Tensor], Tensor]
 
 
-@rule(aten.gather, aten.index_select, takes=(0, 2), sign="keeps", discrete=True)
+@rule(aten.gather, aten.index_select, takes=(0, 2), sign="keeps", discrete=True, complexes=True)
 def gather(fn: Any, x: Any, dim: int, index: Any, *args: Any, **kwargs: Any) -> Any:
     """Pick entries, or bound all those that may be picked."""
 
@@ -119,7 +118,7 @@ def gather(fn: Any, x: Any, dim: int, index: Any, *args: Any, **kwargs: Any) -> 
     return _pick_between(pick, x, index, dim, fn is aten.gather.default)
 
 
-@rule(aten.embedding, takes=(0, 1), sign="keeps", discrete=True)
+@rule(aten.embedding, takes=(0, 1), sign="keeps", discrete=True, complexes=True)
 def embedding(fn: Any, table: Any, index: Any, *args: Any) -> Any:
     """Pick rows of a table, or bound all those that may be picked."""
     if isinstance(index, Tensor):
@@ -129,7 +128,7 @@ def embedding(fn: Any, table: Any, index: Any, *args: Any) -> Any:
     return rows.map(lambda part: part.unflatten(0, index.shape) if index.dim() else part.squeeze(0))
 
 
-@rule(aten.index, aten._unsafe_index, takes=(0, 1), sign="keeps", discrete=True)
+@rule(aten.index, aten._unsafe_index, takes=(0, 1), sign="keeps", discrete=True, complexes=True)
 def index(fn: Any, x: Any, indices: list[Any]) -> Any:
     """Pick entries; by one index that may change, bound all those that may be picked."""
     given = [(dim, places) for dim, places in enumerate(indices) if places is not None]
@@ -154,6 +153,8 @@ def _from_the_front(index: Discrete, size: int) -> Discrete:
 def _pick_between(pick: Pick, x: Any, index: Discrete, dim: int, each: bool) -> Any:
     """Bound the entries from the lower to the upper end of an index, one for each entry or one for each row."""
     like = point_of(x)
+    if like.is_complex():
+        raise NotImplementedError("an index that may change inside an interval cannot pick among complex numbers")
 
     def spread(flag: Tensor) -> Tensor:
         return flag if each or not flag.dim() else flag.view([-1] + [1] * (like.dim() - dim % like.dim() - 1))

@@ -54,16 +54,15 @@ def discrete_way(operation: Any, entry: Rule) -> Any:
     )
 
 
-def bounded(operation: Any, entry: Rule, *args: Any, **kwargs: Any) -> Any:
-    """Return what a rule makes of arguments, some of which may be discrete."""
-    assert entry.bound is not None
+def bounded(operation: Any, entry: Rule, bound: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what a rule, by its function ``bound``, makes of arguments, some of which may be discrete."""
     if entry.discrete or not any(isinstance(leaf, Discrete) for leaf in _leaves(args)):
-        return entry.bound(operation, *args, **kwargs)
+        return bound(operation, *args, **kwargs)
     dtype = _leaves(operation(*_each(args, point_of), **_each(kwargs, point_of)))[0].dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         return discrete_way(operation, entry)(operation, *args, **kwargs)
     args = _each(args, lambda x: x.interval(dtype.to_real()) if isinstance(x, Discrete) else x)
-    return entry.bound(operation, *args, **kwargs)
+    return bound(operation, *args, **kwargs)
 
 
 def _leaves(values: Any) -> list[Any]:

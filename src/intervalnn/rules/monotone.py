@@ -24,7 +24,7 @@ INDICES = "is an index, which an interval does not have: which entry is largest 
     aten.tanh, aten.log, aten.log2, aten.log10, aten.log1p,
     aten.asin, aten.atan, aten.sinh, aten.asinh, aten.atanh, aten.erf, aten.erfinv, aten.expm1,
     aten.hardshrink, aten.log_sigmoid, aten.floor, aten.ceil, aten.round,
-    aten.trunc, aten.logit, aten.special_ndtr,
+    aten.trunc, aten.logit, aten.special_ndtr, aten.special_ndtri, aten.special_log_ndtr, aten.special_i1,
 )  # fmt: skip
 def monotone(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of each entry alone that is non-decreasing."""
@@ -37,12 +37,22 @@ def _ends(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
 
 
 @rule(
-    aten.sigmoid, aten.exp, aten.exp2, aten.sqrt, aten.acosh,
+    aten.sigmoid, aten.exp, aten.exp2, aten.acosh,
     sign="nonnegative",
 )  # fmt: skip
 def nonnegative(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a non-decreasing function whose values are never negative."""
     return monotone(fn, x, *args, **kwargs)
+
+
+@rule(aten.sqrt, sign="nonnegative")
+def sqrt(fn: Function, x: Interval) -> Interval:
+    """Bound a root; where a gap opens from zero, its endless slope would make a gradient of zero one that is none."""
+
+    def root(end: Tensor) -> Tensor:
+        return torch.where(end == 0, end, fn(torch.where(end == 0, 1.0, end)))
+
+    return still(x, Interval.around(fn(x.point), root(x.lower), root(x.upper), x.gap_dtype))
 
 
 @rule(aten.celu, aten.selu, aten.hardtanh, aten.softshrink)
@@ -69,6 +79,13 @@ def nonnegative_bent(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> In
 def keeps_sign(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of many entries that is non-decreasing in each, and no less than the least of them."""
     return _ends(fn, x, *args, **kwargs)
+
+
+@rule(aten.nanmedian.default, sign="keeps")
+def nanmedian(fn: Function, x: Interval) -> Interval:
+    """Bound a median that passes over what is not a number; an end that is none may lie anywhere."""
+    point, lower, upper = (fn(part) for part in (x.point, *known_ends(x)))
+    return Interval.around(point, lower, upper, x.gap_dtype)
 
 
 @rule(aten.max_pool1d, aten.max_pool2d, aten.max_pool3d, sign="keeps")
@@ -256,7 +273,7 @@ def _ends_of_all(fn: Function, *args: Any) -> tuple[Tensor, Tensor]:
 
 
 @rule(
-    aten.cummax, aten.cummin, aten.median.dim,
+    aten.cummax, aten.cummin, aten.median.dim, aten.nanmedian.dim,
     aten.max_pool2d_with_indices, aten.max_pool3d_with_indices, aten.adaptive_max_pool1d,
     aten.adaptive_max_pool2d, aten.adaptive_max_pool3d, aten.sort, aten.kthvalue, sign="keeps", hidden={1: INDICES},
 )  # fmt: skip
@@ -285,7 +302,7 @@ def log_sigmoid_forward(fn: Callable[..., Any], x: Interval) -> tuple[Interval, 
     return values_and_indices(fn, x)
 
 
-@rule(aten._to_copy, aten.to, sign="keeps")
+@rule(aten._to_copy, aten.to, sign="keeps", complexes=True)
 def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval | Discrete:
     """Bound a change of dtype or device; rounding is monotone."""
     point = fn(x.point, *args, **kwargs)

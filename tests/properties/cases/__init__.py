@@ -6,11 +6,14 @@ from properties.cases import (
     activations,
     arithmetic,
     comparisons,
+    complex_functions,
     complexes,
     normalization,
     products,
+    reduction,
     refusals,
     selection,
+    special,
     structure,
 )
 
@@ -23,6 +26,9 @@ CASES = [
     *structure.CASES,
     *complexes.CASES,
     *comparisons.CASES,
+    *complex_functions.CASES,
+    *special.CASES,
+    *reduction.CASES,
 ]
 REFUSED = refusals.REFUSED
 SHAPE_ONLY = refusals.SHAPE_ONLY
