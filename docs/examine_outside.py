@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "tests" / "networks"), str(Path(__file__).parent)]
 
 from coverage_outside import FOUND  # noqa: E402 - after the path is set
 from outside_networks import LIBRARIES  # noqa: E402
-from soundness import fingerprint, leaves, misses, set_random_gaps  # noqa: E402
+from soundness import fingerprint, leaves, misses, precision, set_random_gaps  # noqa: E402
 from zoo import Case  # noqa: E402
 
 import intervalnn as inn  # noqa: E402
@@ -114,24 +114,18 @@ def examine(library: str, case: Case) -> Found:
 
 def within(case: Case, found: Found) -> None:
     """Draw weights, and look for parameters whose gaps are ignored; in float64 where the model runs in it."""
-    dtype = torch.float64
+    dtype, rtol = precision(case)
     args, kwargs = case.call(dtype)
-    try:
-        case.build(dtype)(*args, **kwargs)
-    except Exception:
-        dtype = torch.float32
-        args, kwargs = case.call(dtype)
     net = inn.IntervalNetwork(case.build(dtype))
     set_random_gaps(net, rel=case.rel)
-    try_draws(net, case, dtype, found)
+    try_draws(net, case, found, dtype, rtol)
     found.unbounded = unbounded(net, args, kwargs)
     found.wrong += ignored(net, case.build(dtype), args, kwargs)
-    last_two(case, dtype, found)
+    last_two(case, found, dtype, rtol)
 
 
-def try_draws(net: inn.IntervalNetwork, case: Case, dtype: torch.dtype, found: Found) -> None:
+def try_draws(net: inn.IntervalNetwork, case: Case, found: Found, dtype: torch.dtype, rtol: float) -> None:
     """Draw weights inside the intervals, and note which outputs leave the bounds, and how much of them is reached."""
-    rtol = 1e-9 if dtype == torch.float64 else 1e-4
     outside, reached = misses(net, case.build(dtype), *case.call(dtype), draws=DRAWS, rtol=rtol)
     found.draws += DRAWS
     found.outside += outside
@@ -170,7 +164,7 @@ def second(net: inn.IntervalNetwork, model: nn.Module, case: Case) -> list[str]:
 
 
 @torch.no_grad()
-def last_two(case: Case, dtype: torch.dtype, found: Found) -> None:
+def last_two(case: Case, found: Found, dtype: torch.dtype, rtol: float) -> None:
     """Try it with intervals in the last two layers alone, where bounds are near what the draws reach."""
     net = inn.IntervalNetwork(case.build(dtype), layers=2)
     args, kwargs = case.call(dtype)
@@ -184,7 +178,7 @@ def last_two(case: Case, dtype: torch.dtype, found: Found) -> None:
     bounds = [b for b in leaves(net(*args, **kwargs)) if isinstance(b, inn.Interval)]
     if not any(bool((b.width.abs() > 0).any()) for b in bounds):
         found.wrong.append("layers=2: gaps around the last two layers leave every width 0")
-    try_draws(net, case, dtype, found)
+    try_draws(net, case, found, dtype, rtol)
 
 
 def ignored(net: inn.IntervalNetwork, model: nn.Module, args: Any, kwargs: Any) -> list[str]:

@@ -24,7 +24,7 @@ import torch
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "networks"))
 
-from soundness import leaves, misses, set_random_gaps  # noqa: E402 - after the path is set
+from soundness import leaves, misses, precision, set_random_gaps  # noqa: E402 - after the path is set
 
 import intervalnn as inn  # noqa: E402
 
@@ -43,8 +43,9 @@ parameter. The columns say
 - *seconds*: how long the first call took, which captures the program (CPU, one thread);
 - *point*: whether the prediction is the model's own output bit for bit, in float32; else the largest difference
   relative to the largest output, which comes from operations that had to be taken apart;
-- *draws*: random weights inside the intervals, half of them at the ends, for which the model was run (in float64);
-- *outside*: how many outputs of these runs left the bounds, by more than 1e-9 of the largest output.
+- *draws*: random weights inside the intervals, half of them at the ends, for which the model was run: in float64, or
+  in float32 if it computes in nothing else;
+- *outside*: how many outputs of these runs left the bounds, by more than 1e-9 of the largest output (1e-4 in float32).
 
 What cannot be bounded is refused, with an error that names the operation and the line, and listed with it.
 
@@ -88,11 +89,12 @@ def examine(case: Any) -> Row:
             bounds = leaves(net(*args, **kwargs))
             row.seconds = time.perf_counter() - start
             row.difference = max(map(_difference, bounds, leaves(model(*args, **kwargs))))
-        net = inn.IntervalNetwork(case.build(torch.float64))
+        dtype, rtol = precision(case)
+        net = inn.IntervalNetwork(case.build(dtype))
         set_random_gaps(net, rel=case.rel)
-        args, kwargs = case.call(torch.float64)
+        args, kwargs = case.call(dtype)
         row.draws = DRAWS
-        row.outside, _ = misses(net, case.build(torch.float64), args, kwargs, draws=DRAWS, rtol=1e-9)
+        row.outside, _ = misses(net, case.build(dtype), args, kwargs, draws=DRAWS, rtol=rtol)
     except Exception as error:
         row.error = _first_line(error)
     return row

@@ -67,7 +67,7 @@ TIMM = [
     timm("mobilenetv4_conv_small_050"),
     timm("regnetx_002"),
     timm("densenet121", growth_rate=4, block_config=(1, 1, 1, 1)),
-    timm("vgg11_bn", rel=1e-7),
+    timm("vgg11_bn", rel=1e-7, mlp_ratio=0.01),
     timm("vit_tiny_patch16_224", **VIT),
     timm("deit3_small_patch16_224", **VIT),
     timm("beit_base_patch16_224", **VIT),

@@ -121,7 +121,7 @@ class ByMask(Body):
         ),
         (NoiseInside, inn.MissingRuleError, r"in module 'block.inner'.*test_capture.py:\d+"),
         (Counter, ValueError, r"writes to its buffer 'calls' while it runs \(.*self.calls \+= 1"),
-        (Argmax, inn.MissingRuleError, r"argmax.*returns indices.*return the scores instead.*test_capture.py:\d+"),
+        (Argmax, inn.MissingRuleError, r"argmax.*a whole number.*test_capture.py:\d+.*return the scores"),
         (Threshold, inn.MissingRuleError, r"returns the result of aten.gt.Scalar.*test_capture.py:\d+.*the scores"),
         (ToInteger, inn.MissingRuleError, r"aten._to_copy.default.*whole number.*test_capture.py:\d+"),
         (ByMask, inn.MissingRuleError, r"picks by a mask that may change.*test_capture.py:\d+.*torch.where"),

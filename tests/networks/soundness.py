@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
+from zoo import Case
 
 import intervalnn as inn
 
@@ -15,6 +16,16 @@ def leaves(structure: Any) -> list[Any]:
     """Return the tensors and intervals of a structure, in order."""
     flat = pytree.tree_leaves(structure, is_leaf=lambda x: isinstance(x, inn.Interval))
     return [leaf for leaf in flat if isinstance(leaf, Tensor | inn.Interval)]
+
+
+def precision(case: Case) -> tuple[torch.dtype, float]:
+    """Return the finest data type in which a network runs, and a tolerance for its rounding."""
+    args, kwargs = case.call(torch.float64)
+    try:
+        case.build(torch.float64)(*args, **kwargs)
+    except Exception:  # a part that computes in float32, whatever it is given
+        return torch.float32, 1e-4
+    return torch.float64, 1e-9
 
 
 def set_random_gaps(net: inn.IntervalNetwork, *, rel: float, seed: int = 2) -> None:

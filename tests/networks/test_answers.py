@@ -60,6 +60,10 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "guards": lambda h: torch.where(torch.isfinite(h) & ~torch.isnan(h), h, 0.0),
     "a choice between numbers": lambda h: torch.where(h > 0, h, torch.where(h == 0, 0.0, -1.0)),
     "a step": lambda h: torch.heaviside(h, torch.tensor(0.5, dtype=h.dtype)),
+    "the nearest of a codebook": lambda h: (
+        F.embedding(torch.cdist(h[:, :2], TABLE).argmin(-1), TABLE).sum(-1, True) + h
+    ),
+    "where the largest stands": lambda h: F.one_hot(h.max(-1)[1] % 4, 4).to(h.dtype) @ TABLE[:4].sum(-1, True) + h,
     "the largest two": lambda h: h * (h >= h.topk(2, -1)[0][..., -1:]),
     "sparsemax": sparsemax,
     "a spline": spline,

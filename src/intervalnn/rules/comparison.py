@@ -16,14 +16,14 @@ Value = Interval | Discrete | Tensor | float
 _ROUNDINGS = 4  # of a point and a gap, within which an end may lie on either side of what it is compared with
 
 
-def _known(x: Value) -> Any:
+def has_ends(x: Value) -> Any:
     """Say where a value has ends that are numbers; else, unless it has no gaps, any answer is possible."""
     if not isinstance(x, Interval):
         return True
     return (x.lower.isfinite() & x.upper.isfinite()) | (x.width == 0)
 
 
-def _reach(x: Value) -> tuple[Any, Any]:
+def reach(x: Value) -> tuple[Any, Any]:
     """Return both ends, where they move as far out as they may have been rounded."""
     if isinstance(x, Discrete):
         return x.lower, x.upper
@@ -45,25 +45,25 @@ def _answer(point: Tensor, surely: Tensor, possibly: Tensor, known: Any) -> Disc
 @rule(aten.gt, aten.ge, takes=(0, 1), discrete=True)
 def more(fn: Any, x: Value, y: Value) -> Discrete:
     """Bound whether ``x`` is more than ``y``."""
-    (x_low, x_high), (y_low, y_high) = _reach(x), _reach(y)
-    return _answer(fn(point_of(x), point_of(y)), fn(x_low, y_high), fn(x_high, y_low), _known(x) & _known(y))
+    (x_low, x_high), (y_low, y_high) = reach(x), reach(y)
+    return _answer(fn(point_of(x), point_of(y)), fn(x_low, y_high), fn(x_high, y_low), has_ends(x) & has_ends(y))
 
 
 @rule(aten.lt, aten.le, takes=(0, 1), discrete=True)
 def less(fn: Any, x: Value, y: Value) -> Discrete:
     """Bound whether ``x`` is less than ``y``."""
-    (x_low, x_high), (y_low, y_high) = _reach(x), _reach(y)
-    return _answer(fn(point_of(x), point_of(y)), fn(x_high, y_low), fn(x_low, y_high), _known(x) & _known(y))
+    (x_low, x_high), (y_low, y_high) = reach(x), reach(y)
+    return _answer(fn(point_of(x), point_of(y)), fn(x_high, y_low), fn(x_low, y_high), has_ends(x) & has_ends(y))
 
 
 @rule(aten.eq, takes=(0, 1), discrete=True)
 def equal(fn: Any, x: Value, y: Value) -> Discrete:
     """Bound whether two values are the same: possibly where they overlap, surely where both are fixed."""
-    (x_low, x_high), (y_low, y_high) = _reach(x), _reach(y)
+    (x_low, x_high), (y_low, y_high) = reach(x), reach(y)
     overlap = _le(x_low, y_high) & _le(y_low, x_high)
     point = fn(point_of(x), point_of(y))
     fixed = torch.as_tensor(_fixed(x) & _fixed(y), device=point.device)
-    return _answer(point, fixed, overlap, fixed | (_known(x) & _known(y)))
+    return _answer(point, fixed, overlap, fixed | (has_ends(x) & has_ends(y)))
 
 
 def _le(x: Any, y: Any) -> Any:
@@ -91,14 +91,14 @@ def opposite(x: Discrete) -> Discrete:
 def is_finite(fn: Any, x: Interval) -> Discrete:
     """Bound whether a value is a finite number, as it surely is between ends that are."""
     point = fn(x.point)
-    return _answer(point, point, point, _known(x))
+    return _answer(point, point, point, has_ends(x))
 
 
 @rule(aten.signbit)
 def signbit(fn: Any, x: Interval) -> Discrete:
     """Bound whether a value is negative, or a negative zero."""
-    lower, upper = _reach(x)
-    return _answer(fn(x.point), upper < 0, lower <= 0, _known(x))
+    lower, upper = reach(x)
+    return _answer(fn(x.point), upper < 0, lower <= 0, has_ends(x))
 
 
 def _truth(x: Value) -> Discrete:
@@ -164,7 +164,7 @@ def searchsorted(fn: Any, boundaries: Value, x: Value, **kwargs: Any) -> Discret
 
 
 def _placed(x: Value, boundaries: Value) -> list[tuple[Any, Any]]:
-    (x_low, x_high), (b_low, b_high) = _reach(x), _reach(boundaries)
+    (x_low, x_high), (b_low, b_high) = reach(x), reach(boundaries)
     return [(point_of(x), point_of(boundaries)), (x_low, b_high), (x_high, b_low)]
 
 
@@ -172,8 +172,8 @@ def _bucket(point: Tensor, ends: list[Tensor], x: Value, boundaries: Value) -> D
     """Return the bucket between those of the ends; the whole range where an end is not a number."""
     size = point_of(boundaries).size(-1)
     lower, upper = (torch.as_tensor(end).clamp(0, size) for end in ends)
-    known = torch.as_tensor(_known(x), device=point.device)
+    known = torch.as_tensor(has_ends(x), device=point.device)
     every = boundaries if isinstance(boundaries, Interval) else None
     if every is not None:
-        known = known & torch.as_tensor(_known(every)).all(-1, keepdim=every.dim() > 1)
+        known = known & torch.as_tensor(has_ends(every)).all(-1, keepdim=every.dim() > 1)
     return Discrete.around(point, torch.where(known, lower, 0), torch.where(known, upper, size))

@@ -24,10 +24,12 @@ from intervalnn.table import MissingRuleError, Rule, aten
 RISING = {
     structure.carry, structure.carry_to_parts, structure.join, structure.constant_pad, structure.pad,
     structure.write_part, structure.index_put, structure.copy, structure.fill,
-    monotone.keeps_sign, monotone.extremum_of_two, monotone.clamp,
+    monotone.keeps_sign, monotone.extremum_of_two, monotone.clamp, monotone.nan_to_num, monotone.monotone,
+    monotone.relu, monotone.sign,
 }  # fmt: skip
 _TOTALS = {aten.sum, aten.cumsum}
 _SUMS = {aten.add, aten.sub, aten.rsub, aten.mul, aten.neg}
+_PERIODS = {aten.remainder: "floor", aten.fmod: "trunc"}  # and how their quotients are rounded
 
 
 def discrete_way(operation: Any, entry: Rule) -> Any:
@@ -42,6 +44,8 @@ def discrete_way(operation: Any, entry: Rule) -> Any:
         return arithmetic
     if entry.bound is monotone.convert:
         return recast
+    if operation.overloadpacket in _PERIODS:
+        return remainder
     if entry.bound in RISING:
         return ends
     raise MissingRuleError(
@@ -116,3 +120,21 @@ def arithmetic(fn: Any, *args: Any, **kwargs: Any) -> Discrete:
     wide = ([v.double() if isinstance(v, Tensor) else v for v in corner] for corner in corners)
     true = torch.stack([fn(*corner, **kwargs).expand(point.shape) for corner in wide])
     return _unwrapped(found, true.amin(0), true.amax(0))
+
+
+def remainder(fn: Any, x: Discrete | Tensor, divisor: Discrete | Tensor | int) -> Discrete:
+    """Bound the remainder of a whole number: the ends, or all remainders where the quotient may change."""
+    if not isinstance(x, Discrete) or isinstance(divisor, Discrete):
+        raise NotImplementedError(f"{fn} by a whole number that may change inside an interval")
+    point, lower, upper = (fn(part, divisor) for part in (x.point, x.lower, x.upper))
+    mode = _PERIODS[fn.overloadpacket]
+    same = torch.eq(*(torch.div(end, divisor, rounding_mode=mode) for end in (x.lower, x.upper)))
+    size = torch.as_tensor(divisor, device=point.device).abs() - 1
+    least, largest = (-size, size) if fn.overloadpacket is aten.fmod else _signed(divisor, size)
+    return Discrete.around(point, torch.where(same, lower, least), torch.where(same, upper, largest))
+
+
+def _signed(divisor: Tensor | int, size: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the least and the largest remainder, which have the sign of the divisor."""
+    positive = torch.as_tensor(divisor, device=size.device) > 0
+    return torch.where(positive, 0, -size), torch.where(positive, size, 0)

@@ -273,7 +273,7 @@ def _ends_of_all(fn: Function, *args: Any) -> tuple[Tensor, Tensor]:
 
 
 @rule(
-    aten.max.dim, aten.min.dim, aten.cummax, aten.cummin, aten.median.dim, aten.nanmedian.dim,
+    aten.cummax, aten.cummin, aten.median.dim, aten.nanmedian.dim,
     aten.max_pool2d_with_indices, aten.max_pool3d_with_indices, aten.adaptive_max_pool1d,
     aten.adaptive_max_pool2d, aten.adaptive_max_pool3d, aten.sort, aten.kthvalue, sign="keeps", hidden={1: INDICES},
 )  # fmt: skip

@@ -11,7 +11,7 @@ refuse(
 )  # fmt: skip
 
 refuse(
-    aten.argmax, aten.argmin, aten.argsort, aten.nonzero, aten._unique2, aten.bincount, aten.mode,
+    aten.argsort, aten.nonzero, aten._unique2, aten.bincount, aten.mode,
     why="returns indices or counts, and inside an interval they may change; return the scores instead",
 )  # fmt: skip
 

@@ -115,6 +115,14 @@ DISCRETE = [
     Counted({0: WHOLE}, aten.eq.Tensor, real(2, 1), torch.arange(3)),
     Counted({0: WHOLE}, aten._to_copy.default, real(2, 3), dtype=torch.bool),
     Counted({0: WHOLE}, aten.div.Tensor, real(2, 3), 4.0),
+    *[
+        Counted({0: WHOLE}, op, real(2, 3), divisor)
+        for op in (aten.remainder.Scalar, aten.fmod.Scalar)
+        for divisor in (2, 3, -2)
+    ],
+    Counted({0: WHOLE}, aten.remainder.Tensor, real(2, 3), torch.tensor([2, -3, 1])),
+    Counted({0: WHOLE}, aten.nan_to_num.default, real(2, 3)),
+    Counted({0: WHOLE}, aten.relu.default, real(2, 3)),
     Case(aten._to_copy.default, real(2, 3), dtype=torch.int64),
     Case(aten._to_copy.default, counts(2, 3), dtype=torch.uint8),
     Case(aten._to_copy.default, real(2, 3), dtype=torch.bool),
@@ -156,4 +164,10 @@ PLACES = [
     Counted({1: WHOLE}, aten._unsafe_index.Tensor, plain(real(5)), [counts()]),
 ]
 
-CASES = [*COMPARISONS, *LOGIC, *DISCRETE, *CHOICES, *PLACES]
+POSITIONS = [
+    case
+    for op in (aten.argmax.default, aten.argmin.default)
+    for case in (Case(op, real(2, 5)), Case(op, real(2, 5), 1), Case(op, real(5, 2), -2, True), Case(op, real(), 0))
+]
+
+CASES = [*COMPARISONS, *LOGIC, *DISCRETE, *CHOICES, *PLACES, *POSITIONS]
