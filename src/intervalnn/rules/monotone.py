@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, beyond, capped
-from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still
+from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still, unmoved
 from intervalnn.table import Sign, apply, aten, rule
 
 Function = Callable[..., Tensor]
@@ -22,11 +22,19 @@ INDICES = "is an index, which an interval does not have: which entry is largest 
     aten.tanh, aten.log, aten.log2, aten.log10, aten.log1p,
     aten.asin, aten.atan, aten.sinh, aten.asinh, aten.atanh, aten.erf, aten.erfinv, aten.expm1,
     aten.hardshrink, aten.log_sigmoid, aten.floor, aten.ceil, aten.round,
-    aten.trunc, aten.logit, aten.special_ndtr,
+    aten.trunc, aten.special_ndtr,
 )  # fmt: skip
 def monotone(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of each entry alone that is non-decreasing."""
     return still(x, _ends(fn, x, *args, **kwargs))
+
+
+@rule(aten.logit)
+def logit(fn: Function, x: Interval, eps: float | None = None) -> Interval:
+    """Bound the inverse of a sigmoid, of values cut to lie between ``eps`` and ``1 - eps``."""
+    if eps is not None and eps > 0.5:
+        raise NotImplementedError(f"{fn} with eps {eps} falls in places; logit has bounds for eps up to a half")
+    return monotone(fn, x, eps)
 
 
 def _ends(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
@@ -61,12 +69,18 @@ def nonnegative_bent(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> In
 
 
 @rule(
-    aten.amax, aten.amin, aten.logsumexp, aten.logcumsumexp, aten.median.default, aten.max.default, aten.min.default,
-    sign="keeps",
+    aten.amax, aten.amin, aten.median.default, aten.max.default, aten.min.default, sign="keeps",
 )  # fmt: skip
 def keeps_sign(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of many entries that is non-decreasing in each, and no less than the least of them."""
     return _ends(fn, x, *args, **kwargs)
+
+
+@rule(aten.logsumexp, aten.logcumsumexp, sign="keeps")
+def log_of_sum(fn: Function, x: Interval, *args: Any) -> Interval:
+    """Bound the logarithm of a sum of exponentials along a dimension."""
+    moves = x.width.cumsum(*args) if fn.overloadpacket is aten.logcumsumexp else x.width.sum(*args)  # type: ignore[attr-defined]
+    return unmoved(moves == 0, _ends(fn, x, *args))
 
 
 @rule(aten.max_pool1d, aten.max_pool2d, aten.max_pool3d, sign="keeps")
@@ -133,7 +147,7 @@ def leaky_relu(fn: Function, x: Interval, slope: float = 0.01) -> Interval:
         return Interval(fn(x.point, slope), below, above)
     nearest = torch.where(x.lower > 0, x.lower, capped(x.upper, 0.0))
     farthest = torch.maximum(positive.upper, -slope * negative.upper)
-    return Interval.around(fn(x.point, slope), fn(nearest, slope), farthest, x.gap_dtype)
+    return still(x, Interval.around(fn(x.point, slope), fn(nearest, slope), farthest, x.gap_dtype))
 
 
 @rule(aten.elu)
@@ -147,7 +161,7 @@ def elu(fn: Function, x: Interval, *scales: float) -> Interval:
     rising = torch.where(x.point > 0, scale, alpha * scale * input_scale) >= 0
     low = least(torch.where(rising, lower, upper), lower, upper, bend)
     high = most(torch.where(rising, upper, lower), lower, upper, bend)
-    return Interval.around(fn(x.point, *scales), low, high, x.gap_dtype)
+    return still(x, Interval.around(fn(x.point, *scales), low, high, x.gap_dtype))
 
 
 @rule(aten.threshold)
@@ -223,7 +237,7 @@ def _all_monotone(fn: Function, *args: Any) -> Interval:
     for x in (a for a in args if isinstance(a, Interval)):  # fmax and fmin would lose what is not a number
         lower, upper = torch.where(x.below.isnan(), torch.nan, lower), torch.where(x.above.isnan(), torch.nan, upper)
     point = fn(*map(point_of, args))
-    return Interval.around(point, lower, upper, gap_dtype_for(point, *args))
+    return still([*args], Interval.around(point, lower, upper, gap_dtype_for(point, *args)))
 
 
 @rule(
@@ -253,7 +267,8 @@ def topk(
 @rule(aten.log_sigmoid_forward, hidden={1: "is a buffer for the backward pass"})
 def log_sigmoid_forward(fn: Callable[..., Any], x: Interval) -> tuple[Interval, None]:
     """Bound the logarithm of a sigmoid."""
-    return values_and_indices(fn, x)
+    bounds, _ = values_and_indices(fn, x)
+    return still(x, bounds), None
 
 
 @rule(aten._to_copy, aten.to, sign="keeps", complexes=True)
