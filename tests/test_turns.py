@@ -60,7 +60,7 @@ def test_one_that_runs_may_go_deeper_while_another_waits_to_be_alone() -> None:
     with turns.together():
         other = threading.Thread(target=alone)
         other.start()
-        while turns._wanted is None:
+        while turns._alone is None:
             time.sleep(0.001)
         with turns.together():
             order.append("together")

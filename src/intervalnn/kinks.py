@@ -19,7 +19,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 
-__all__ = ["ahead", "beyond", "norm_beyond"]
+__all__ = ["ahead", "beyond", "norm_beyond", "slopes_ahead"]
 
 Side = Literal["lower", "upper"]
 
@@ -54,6 +54,18 @@ def ahead(ends: Callable[..., tuple[Tensor, Tensor]], *args: Any) -> tuple[Tenso
         return lower, upper
     lower_slope, upper_slope = ends(*(_opened(arg) if isinstance(arg, Interval) else arg for arg in args))
     return _valued(lower_slope, lower), _valued(upper_slope, upper)
+
+
+def slopes_ahead(bound: Callable[..., Interval], *args: Any) -> Interval:
+    """Return what ``bound`` makes of intervals, with the derivative where all gaps that are trained are a little wider.
+
+    This is :func:`ahead` for what has no ends to be asked for, but gaps of its own.
+    """
+    bounds = bound(*args)
+    if not (_is_trained(bounds.below) or _is_trained(bounds.above)):
+        return bounds
+    wider = bound(*(_opened(arg) if isinstance(arg, Interval) else arg for arg in args))
+    return Interval(bounds.point, _valued(wider.below, bounds.below), _valued(wider.above, bounds.above))
 
 
 def norm_beyond(norm: Callable[[Tensor], Tensor], sizes: Tensor, dims: Any = None) -> Tensor:

@@ -204,12 +204,28 @@ def _expanded(x: Tensor) -> Tensor:
 def layouts(case: Case, random: torch.Generator) -> Iterator[Call]:
     """Values that lie elsewhere in memory; points and gaps of one interval each in a way of their own."""
     args = _draw(case, random)
+    if case.op.overloadpacket is aten._reshape_alias:
+        return
     for change in (_strided, _channels_last, _expanded):
         yield _each(args, lambda _, x: _moved(x, change)), case.kwargs  # noqa: B023
     yield (
         _each(args, lambda _, x: Interval(_strided(x.point), x.below, _expanded(x.above)) if is_interval(x) else x),
         case.kwargs,
     )
+
+
+def many(case: Case, random: torch.Generator) -> Iterator[Call]:
+    """So many values that kernels take them several at a time, in memory where they cannot."""
+    if case.op.overloadpacket in UNCHECKED:
+        return
+
+    def lengthened(x: Tensor, dtype: torch.dtype) -> Tensor:
+        x = x.unsqueeze(-1).expand(*x.shape, 37)
+        return _strided(x.to(dtype) if x.is_floating_point() else x)
+
+    args = _draw(case, random)
+    for dtype in (torch.float32, torch.float64):
+        yield _each(args, lambda _, x: _moved(x, lambda part: lengthened(part, dtype))), case.kwargs  # noqa: B023
 
 
 # --- other options ---
@@ -225,7 +241,18 @@ WORDS = {
     "indexing": ("ij", "xy"),
     "interpolation": ("linear", "lower", "higher", "midpoint", "nearest"),
 }
-LEFT_ALONE = {"device", "layout", "pin_memory", "non_blocking", "size", "shape", "output_size", "momentum", "generator"}
+LEFT_ALONE = {
+    "device",
+    "dropout_p",
+    "layout",
+    "pin_memory",
+    "non_blocking",
+    "size",
+    "shape",
+    "output_size",
+    "momentum",
+    "generator",
+}
 
 
 def _is_dimension(name: str) -> bool:
@@ -252,6 +279,8 @@ def _option(argument: Any, rank: int, current: Any, random: torch.Generator) -> 
         return [one() for _ in range(_pick(random, range(rank + 1)))] if "List" in kind else one()
     if kind in ("number", "float"):
         return _pick(random, NUMBERS)
+    if name in ("interpolation_mode", "padding_mode"):
+        return _pick(random, range(3))
     if kind == "int":
         return _pick(random, range(-2, 5))
     if kind == "List[float":
@@ -294,6 +323,7 @@ VARIANTS: dict[str, Variant] = {
     "empty": empty,
     "no dimension": no_dimension,
     "layouts": layouts,
+    "many": many,
     "options": options,
 }
 
@@ -321,7 +351,7 @@ def _inside(args: Args, random: torch.Generator, corners: int = 5, inner: int = 
         elif k < corners + 2:
             shares = [torch.full_like(share, float(k - corners)) for share in shares]
         kinds = [real_parts(x.lower).dtype for x in xs]
-        yield with_intervals(args, [at(x, s.to(d)) for x, s, d in zip(xs, shares, kinds, strict=True)])
+        yield with_intervals(args, [at(x, s.to(d)).to(x.dtype) for x, s, d in zip(xs, shares, kinds, strict=True)])
 
 
 class Wrong(AssertionError):

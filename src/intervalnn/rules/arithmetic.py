@@ -29,14 +29,13 @@ def gap_dtype_for(point: Tensor, *values: Any) -> torch.dtype:
     given = [v for v in values if isinstance(v, Interval)]
     chosen = (v.gap_dtype for v in given if v.gap_dtype != v.dtype)
     widest = functools.reduce(torch.promote_types, (v.gap_dtype for v in given), point.dtype)
-    return next(chosen, widest)
+    found = next(chosen, widest)
+    return found if found.is_complex == point.is_complex() else point.dtype
 
 
 def around(point: Tensor, below: Tensor, above: Tensor, *like: Any) -> Interval:
     """Return an interval with gaps of the shape of ``point`` and a dtype that follows from ``like``."""
     dtype = gap_dtype_for(point, *like)
-    if dtype.is_complex != point.is_complex():
-        dtype = point.dtype
     return Interval(point, *(as_gap(gap, dtype).expand(point.shape) for gap in (below, above)))
 
 
@@ -99,13 +98,18 @@ def known_ends(x: Interval) -> tuple[Tensor, Tensor]:
     return torch.where(lower.isnan(), -torch.inf, lower), torch.where(upper.isnan(), torch.inf, upper)
 
 
-def still(x: Interval, bounds: Interval) -> Interval:
-    """Leave no gaps where ``x`` has none, for a function of each entry alone; gradients stay as they are.
+def still(x: Interval | list[Any], bounds: Interval) -> Interval:
+    """Leave no gaps where ``x``, or none in a list, has any, for a function of each entry alone."""
+    several = [v for v in x if isinstance(v, Interval)] if isinstance(x, list) else [x]
+    return unmoved(functools.reduce(torch.logical_and, (v.width == 0 for v in several)), bounds)
+
+
+def unmoved(where: Tensor, bounds: Interval) -> Interval:
+    """Leave no gaps where nothing moves that they come from; gradients stay as they are.
 
     A kernel may round the ends and the point differently, by how they lie in memory.
     """
-    none = x.width == 0
-    gaps = (gap - torch.where(none, gap.detach(), 0.0) for gap in (bounds.below, bounds.above))
+    gaps = (gap - torch.where(where, gap.detach(), 0.0) for gap in (bounds.below, bounds.above))
     return Interval(bounds.point, *gaps)
 
 
@@ -257,6 +261,7 @@ def div(fn: Any, x: Operand, y: Operand, rounding_mode: str | None = None) -> In
 
 
 def _divide(x: Interval, y: Tensor, point: Tensor) -> Interval:
+    y = y.to(point.dtype)  # a mask or a count may be a divisor too
     negative, zero = y < 0, y == 0
     size = torch.where(zero, 1, y.abs())
     below, above = (
@@ -299,7 +304,7 @@ def power(fn: Any, base: Operand, exponent: Operand) -> Interval:
     point = fn(point_of(base), point_of(exponent))
     rises = [torch.as_tensor(v, device=point.device) for v in (point_of(exponent) >= 0, point_of(base) >= 1)]
     lower, upper = corners(fn, [ends_of(base), ends_of(exponent)], rises)  # monotone in either, for a positive base
-    bounds = Interval.around(point, lower, upper, gap_dtype_for(point, base, exponent))
+    bounds = still([base, exponent], Interval.around(point, lower, upper, gap_dtype_for(point, base, exponent)))
     moves = sum(v.width for v in (base, exponent) if isinstance(v, Interval)) > 0
     return _unbounded_where((ends_of(base)[0] < 0) & moves, bounds)
 
@@ -351,7 +356,8 @@ def remainder(fn: Any, x: Interval, divisor: Tensor | float) -> Interval:
 
 
 def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Interval:
-    return Interval.around(fn(x.point, divisor), *ahead(lambda x: _remainders(fn, x, divisor, step), x), x.gap_dtype)
+    ends = ahead(lambda x: _remainders(fn, x, divisor, step), x)
+    return still(x, Interval.around(fn(x.point, divisor), *ends, x.gap_dtype))
 
 
 def _remainders(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> tuple[Tensor, Tensor]:
@@ -370,7 +376,8 @@ def _remainders(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> tup
 def atan2(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> Interval:
     """Bound an angle by its corners, or by the full turn where it may jump."""
     point = fn(point_of(y), point_of(x))
-    return Interval.around(point, *ahead(lambda y, x: _angles(fn, y, x), y, x), gap_dtype_for(point, y, x))
+    ends = ahead(lambda y, x: _angles(fn, y, x), y, x)
+    return still([y, x], Interval.around(point, *ends, gap_dtype_for(point, y, x)))
 
 
 def _angles(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> tuple[Tensor, Tensor]:
@@ -384,12 +391,13 @@ def _angles(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> tuple[Tensor
 def prod(fn: Any, x: Interval, dim: int | None = None, *rest: Any, **kwargs: Any) -> Interval:
     """Multiply one factor after the other; exact, since the factors are independent."""
     point = fn(x.point, *(() if dim is None else (dim,)), *rest, **kwargs)
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))  # lest many small gaps are lost one by one
+    dtype = torch.promote_types(torch.promote_types(x.dtype, point.dtype), torch.float32)
+    wide = x.map(lambda part: part.to(dtype))  # lest many small gaps are lost one by one
     flat, axis = (wide.map(torch.flatten), 0) if dim is None or x.dim() == 0 else (wide, dim)
     factors = [flat.map(lambda part, k=k: part.select(axis, k)) for k in range(flat.size(axis))]  # type: ignore[misc]
     running = list(itertools.accumulate(factors, operator.mul))
     if not running:
-        gap = torch.zeros_like(point, dtype=x.gap_dtype)
+        gap = torch.zeros_like(point, dtype=gap_dtype_for(point, x))
         return Interval(point, gap, gap)
     if fn.overloadpacket is aten.cumprod:
         below, above = (torch.stack([getattr(t, side) for t in running], axis) for side in ("below", "above"))

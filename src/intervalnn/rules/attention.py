@@ -100,8 +100,12 @@ def attention(
     *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Interval:  # fmt: skip
     """Bound attention as scores, softmax and weighted mean; the point is the fused kernel's own."""
+    if dropout > 0:
+        raise NotImplementedError(f"{fn} with dropout draws random numbers; call model.eval() and pass none")
     options = {"scale": scale, "enable_gqa": enable_gqa}
     point = fn(*map(point_of, (query, key, value, mask)), dropout, is_causal, **options)
+    if not point.numel() or not value.numel():
+        return Interval.of(point)
     if enable_gqa:
         key, value = (_repeat(v, query.size(-3) // v.size(-3)) for v in (key, value))
     factor = 1 / math.sqrt(query.size(-1)) if scale is None else scale

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
+from intervalnn.rules.arithmetic import still
 from intervalnn.rules.complexes import above_zero, boxed, has_complex, modulus, parts, turned
 from intervalnn.rules.odd import ends, odd, sizes
 from intervalnn.table import apply, aten, complex_rule, rule
@@ -47,8 +48,8 @@ def angle(fn: Any, x: Interval) -> Interval:
         re, im = parts(x)
         bounds = apply(aten.atan2.default, im, re)
         return Interval(fn(x.point), bounds.below, bounds.above)
-    ends = torch.where(x.upper.isnan(), 0.0, fn(x.upper)), torch.where(x.lower.isnan(), math.pi, fn(x.lower))
-    return Interval.around(fn(x.point), *ends, x.gap_dtype)
+    limits = torch.where(x.upper.isnan(), 0.0, fn(x.upper)), torch.where(x.lower.isnan(), math.pi, fn(x.lower))
+    return still(x, Interval.around(fn(x.point), *limits, x.gap_dtype))
 
 
 @complex_rule(aten.sgn)

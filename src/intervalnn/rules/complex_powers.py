@@ -99,9 +99,9 @@ def power(fn: Any, base: Any, exponent: Any) -> Interval:
     """Bound a power: ``exp(exponent * log(base))``, more tightly where the exponent is one number."""
     point = fn(_point(base), _point(exponent))
     if isinstance(base, Interval) and not isinstance(exponent, Interval | Tensor):
-        return _around(point, _fixed_power(_complex(base), exponent))
+        return _around(point, _fixed_power(_complex(base, point.dtype), exponent))
     if isinstance(base, Interval):
-        logarithm = apply(aten.log.default, _complex(base))
+        logarithm = apply(aten.log.default, _complex(base, point.dtype))
     else:
         logarithm = torch.as_tensor(base, dtype=point.dtype, device=point.device).log()
     bounds = apply(aten.exp.default, apply(aten.mul.Tensor, logarithm, exponent))
@@ -110,8 +110,8 @@ def power(fn: Any, base: Any, exponent: Any) -> Interval:
     return _around(point, bounds.map(lambda part: torch.where(nothing, 0.0, part)))
 
 
-def _complex(x: Interval) -> Interval:
-    return x if has_complex(x) else x.map(lambda part: part.to(x.dtype.to_complex()))
+def _complex(x: Interval, dtype: torch.dtype) -> Interval:
+    return x.map(lambda part: part.to(dtype))
 
 
 _OWN: dict[float, Any] = {2: aten.square.default, -1: aten.reciprocal.default, 0.5: aten.sqrt.default}

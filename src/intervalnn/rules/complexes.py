@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
+from intervalnn.kinks import norm_beyond
 from intervalnn.table import apply, aten, complex_rule, rule
 
 Value = Interval | Tensor
@@ -130,7 +131,9 @@ def modulus(fn: Any, x: Interval) -> Interval:
 
     point, below = fn(x.point), -step(-re.below, -im.below)
     whole = ((re.below == re.point) & (im.below == im.point)) | (below > point)  # where the box contains zero
-    return Interval(point, torch.where(whole, point + (below - below.detach()), below), step(re.above, im.above))
+    farthest = norm_beyond(lambda sizes: torch.hypot(*sizes.unbind(-1)), torch.stack((re.upper, im.upper), -1), -1)
+    above = torch.where(point == 0, farthest, step(re.above, im.above))
+    return Interval(point, torch.where(whole, point + (below - below.detach()), below), above)
 
 
 def _hypot(a: Tensor, b: Tensor) -> Tensor:

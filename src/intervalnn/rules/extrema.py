@@ -98,4 +98,4 @@ def tan(fn: Function, x: Interval) -> Interval:
     lower, upper = known_ends(x)
     jumps = reaches(lower, upper, math.pi / 2, math.pi)
     low, high = torch.where(jumps, -torch.inf, fn(lower)), torch.where(jumps, torch.inf, fn(upper))
-    return Interval.around(fn(x.point), low, high, x.gap_dtype)
+    return still(x, Interval.around(fn(x.point), low, high, x.gap_dtype))

@@ -13,7 +13,7 @@ from torch import Tensor
 from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval, capped, cut
 from intervalnn.kinks import ahead, beyond
-from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still
+from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still, unmoved
 from intervalnn.table import Sign, apply, aten, rule
 
 Function = Callable[..., Tensor]
@@ -29,6 +29,14 @@ INDICES = "is an index, which an interval does not have: which entry is largest 
 def monotone(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of each entry alone that is non-decreasing."""
     return still(x, _ends(fn, x, *args, **kwargs))
+
+
+@rule(aten.logit)
+def logit(fn: Function, x: Interval, eps: float | None = None) -> Interval:
+    """Bound the inverse of a sigmoid, of values cut to lie between ``eps`` and ``1 - eps``."""
+    if eps is not None and eps > 0.5:
+        raise NotImplementedError(f"{fn} with eps {eps} falls in places; logit has bounds for eps up to a half")
+    return monotone(fn, x, eps)
 
 
 def _ends(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
@@ -73,8 +81,7 @@ def nonnegative_bent(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> In
 
 
 @rule(
-    aten.amax, aten.amin, aten.logsumexp, aten.logcumsumexp, aten.median.default, aten.max.default, aten.min.default,
-    sign="keeps",
+    aten.amax, aten.amin, aten.median.default, aten.max.default, aten.min.default, sign="keeps",
 )  # fmt: skip
 def keeps_sign(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of many entries that is non-decreasing in each, and no less than the least of them."""
@@ -86,6 +93,13 @@ def nanmedian(fn: Function, x: Interval) -> Interval:
     """Bound a median that passes over what is not a number; an end that is none may lie anywhere."""
     point, lower, upper = (fn(part) for part in (x.point, *known_ends(x)))
     return Interval.around(point, lower, upper, x.gap_dtype)
+
+
+@rule(aten.logsumexp, aten.logcumsumexp, sign="keeps")
+def log_of_sum(fn: Function, x: Interval, *args: Any) -> Interval:
+    """Bound the logarithm of a sum of exponentials along a dimension."""
+    moves = x.width.cumsum(*args) if fn.overloadpacket is aten.logcumsumexp else x.width.sum(*args)  # type: ignore[attr-defined]
+    return unmoved(moves == 0, _ends(fn, x, *args))
 
 
 @rule(aten.max_pool1d, aten.max_pool2d, aten.max_pool3d, sign="keeps")
@@ -146,7 +160,7 @@ def leaky_relu(fn: Function, x: Interval, slope: float = 0.01) -> Interval:
     """Scale the part of the gaps that lies below zero, for a slope of either sign."""
     point = fn(x.point, slope)
     if slope < 0:
-        return Interval.around(point, *ahead(lambda x: _turned(fn, x, slope), x), x.gap_dtype)
+        return still(x, Interval.around(point, *ahead(lambda x: _turned(fn, x, slope), x), x.gap_dtype))
     positive, negative = relu(aten.relu.default, x), relu(aten.relu.default, -x)  # both grow with x: the sum is exact
     return Interval(point, positive.below + slope * negative.above, positive.above + slope * negative.below)
 
@@ -172,7 +186,7 @@ def elu(fn: Function, x: Interval, *scales: float) -> Interval:
         low = least(torch.where(rising, lower, upper), lower, upper, bend)
         return low, most(torch.where(rising, upper, lower), lower, upper, bend)
 
-    return Interval.around(fn(x.point, *scales), *ahead(ends, x), x.gap_dtype)
+    return still(x, Interval.around(fn(x.point, *scales), *ahead(ends, x), x.gap_dtype))
 
 
 @rule(aten.threshold)
@@ -299,7 +313,8 @@ def topk(
 @rule(aten.log_sigmoid_forward, hidden={1: "is a buffer for the backward pass"})
 def log_sigmoid_forward(fn: Callable[..., Any], x: Interval) -> tuple[Interval, None]:
     """Bound the logarithm of a sigmoid."""
-    return values_and_indices(fn, x)
+    bounds, _ = values_and_indices(fn, x)
+    return still(x, bounds), None
 
 
 @rule(aten._to_copy, aten.to, sign="keeps", complexes=True)

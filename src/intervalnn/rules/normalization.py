@@ -19,7 +19,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval, cut
 from intervalnn.kinks import norm_beyond
-from intervalnn.rules.arithmetic import add, around, mul, point_of, square, sub
+from intervalnn.rules.arithmetic import add, around, mul, point_of, square, sub, unmoved
 from intervalnn.table import apply, aten, rule
 
 Value = Interval | Tensor
@@ -64,16 +64,21 @@ def _loo_variance(x: Tensor, squares: Tensor, n: int, dim: int) -> Tensor:
 
 
 def _wide(x: Interval) -> Interval:
-    """Return ``x`` in a dtype that holds squares, as torch itself takes one for these layers."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+    """Return ``x`` in a dtype that holds squares, as torch itself takes one for these layers.
+
+    All of it lies in memory alike, so that sums over the point and over the middle are rounded alike.
+    """
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    return x.map(lambda part: part.to(dtype).contiguous())
 
 
 def _standardise(x: Interval, eps: float, dim: int) -> Interval:
     """Bound ``(x - mean) / sqrt(var + eps)`` along ``dim``."""
+    _refuse_negative(eps)
     n: int = x.size(dim)
     x = _wide(x)
     c, below, above = x.point, x.below, x.above
-    if n == 1:
+    if n <= 1:
         return Interval.of(torch.zeros_like(c))
     k = (n - 1) / n
     radius, mid = (below + above) / 2, c + (above - below) / 2
@@ -92,8 +97,14 @@ def _standardise(x: Interval, eps: float, dim: int) -> Interval:
     return Interval.around(value(t, at_point), lower, upper)
 
 
+def _refuse_negative(eps: float) -> None:
+    if eps < 0:
+        raise NotImplementedError(f"a norm with eps {eps} divides by the root of a difference; it must not be negative")
+
+
 def _rms_standardise(x: Interval, eps: float, dim: int) -> Interval:
     """Bound ``x / sqrt(mean(x^2) + eps)`` along ``dim``, exactly."""
+    _refuse_negative(eps)
     n, x = x.size(dim), _wide(x)
     squares = square(aten.square.default, x)
 
@@ -203,7 +214,8 @@ def _fixed_statistics(
     dims = point.dim()
     bounds = Interval.of(x)
     if point.dtype in (torch.float16, torch.bfloat16):
-        bounds, mean, var = _wide(bounds), mean.float(), var.float()
+        bounds = _wide(bounds)
+    mean, var = (value.to(bounds.dtype) for value in (mean, var))
     scale, shift = (part.reshape(_along_channels(dims)) for part in (torch.rsqrt(var + eps), mean))
     z = mul(aten.mul.Tensor, sub(aten.sub.Tensor, bounds, shift), scale)
     return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias)
@@ -238,13 +250,13 @@ def instance_norm(
 def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> Interval:
     """Bound a variance: its tangent from below, its expansion from above."""
     point = fn(x.point, dims, *args, **kwargs)
+    x = x.map(torch.atleast_1d)
     axes = tuple(range(x.dim())) if not dims else tuple(d % max(x.dim(), 1) for d in dims)
     n = 1
     for axis in axes:
         n *= x.size(axis)
     correction = kwargs.get("correction", 1) if "correction" in kwargs or not args else int(bool(args[0]))
     correction = 1 if correction is None else correction
-    keep = kwargs.get("keepdim", args[1] if len(args) > 1 else False)
     wide = _wide(x)
     radius, mid = wide.width / 2, wide.point + (wide.above - wide.below) / 2
     off = mid - mid.mean(axes, keepdim=True)
@@ -254,7 +266,7 @@ def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> In
     slope = 2 * (off.abs() * radius).sum(axes, keepdim=True)
     rise = slope + (radius**2).sum(axes, keepdim=True)
     bounds = Interval.around(at_point, cut(middle - slope), middle + rise)
-    below, above = (gap * scale if keep else (gap * scale).reshape(point.shape) for gap in (bounds.below, bounds.above))
+    below, above = ((gap * scale).reshape(point.shape) for gap in (bounds.below, bounds.above))
     return around(point, below, above, x)
 
 
@@ -302,7 +314,15 @@ def vector_norm(fn: Any, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     nearest = torch.where(size.lower > 0, size.lower, 0.0)  # also where it is not a number
     lower = fn(nearest, *args, **kwargs)
     upper = norm_beyond(lambda sizes: fn(sizes, *args, **kwargs), size.upper, kwargs.get("dim", [*args, None, None][1]))
-    return Interval.around(fn(x.point, *args, **kwargs), lower, upper, size.gap_dtype)
+    bounds = Interval.around(fn(x.point, *args, **kwargs), lower, upper, size.gap_dtype)
+    return unmoved(size.width.sum(*_axes(x, *args[1:])) == 0, bounds)
+
+
+def _axes(x: Interval, dims: Any = None, keepdim: bool = False) -> tuple[list[int], bool]:
+    """Return over which dimensions a norm is taken, and whether they are kept."""
+    if isinstance(dims, int):
+        return [dims], keepdim
+    return list(dims or range(x.dim())), keepdim
 
 
 @rule(aten.dist, takes=(0, 1), sign="nonnegative")

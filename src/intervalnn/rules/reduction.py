@@ -19,7 +19,7 @@ _SUMS = ("sum", "mean")
 _NEVER_TAKEN = {"amax": -torch.inf, "amin": torch.inf}
 
 
-@rule(aten.scatter_reduce.two, aten.index_reduce, takes=(0, 3))
+@rule(aten.scatter_reduce.two, aten.index_reduce, takes=(0, 3), complexes=True)
 def reduce_into(
     fn: Any, x: Any, dim: int, index: Tensor, source: Any, reduce: str, *, include_self: bool = True
 ) -> Interval:
@@ -52,15 +52,22 @@ def _reduced(call: Reduce, x: Any, source: Any, reduce: str) -> Interval:
     if reduce in _SUMS:
         return by_parts(call, x, source, adds=True)
     point = call(point_of(x), point_of(source))
+    if point.is_complex():
+        raise NotImplementedError(f"reduce={reduce!r} of complex numbers; multiply them one by one instead")
     dtype = gap_dtype_for(point, x, source)
-    x, source = Interval.of(x), Interval.of(source)
+    x, source = (_with_ends_of(Interval.of(v), torch.promote_types(point.dtype, dtype)) for v in (x, source))
     if reduce == "prod":
-        return Interval.around(point, *_product(call, x, source), dtype)
+        return Interval.around(point, *ahead(lambda a, b: _product(call, a, b), x, source), dtype)
 
     def ends(a: Interval, b: Interval) -> tuple[Tensor, Tensor]:
         return call(a.lower, b.lower), call(a.upper, b.upper)
 
     return Interval.around(point, *ahead(ends, x, source), dtype)
+
+
+def _with_ends_of(x: Interval, dtype: torch.dtype) -> Interval:
+    """Return an interval whose ends have a dtype, so that they can be compared with those of others."""
+    return Interval(x.point.to(dtype), x.below.to(dtype), x.above.to(dtype))
 
 
 def _product(call: Reduce, x: Interval, source: Interval) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, capped, cut
+from intervalnn.kinks import norm_beyond, slopes_ahead
 from intervalnn.rules.arithmetic import (
     absolute,
     corners,
@@ -41,8 +42,8 @@ def even_valley(fn: Function, x: Interval) -> Interval:
 
 @rule(aten.special_i0e, sign="nonnegative")
 def even_hill(fn: Function, x: Interval) -> Interval:
-    """Bound an even function that is largest at zero."""
-    return hill(fn, x, 0.0)
+    """Bound an even function that is largest at zero, where it bends."""
+    return slopes_ahead(lambda x: hill(fn, x, 0.0), x)
 
 
 def hill(fn: Function, x: Interval, argmax: float) -> Interval:
@@ -192,6 +193,10 @@ def _sinc_slope(x: Tensor) -> Tensor:
 @rule(aten.copysign, takes=(0, 1))
 def copysign(fn: Function, x: Any, y: Any) -> Interval:
     """Bound the size of one value with the sign of another, which may be either where that has both."""
+    return slopes_ahead(lambda x, y: _signed(fn, x, y), x, y)
+
+
+def _signed(fn: Function, x: Any, y: Any) -> Interval:
     point = fn(point_of(x), point_of(y))
     size = absolute(aten.abs.default, x) if isinstance(x, Interval) else Interval.of(x.abs())
     negative = torch.signbit(torch.as_tensor(point_of(y), device=point.device))
@@ -211,7 +216,8 @@ def hypot(fn: Function, x: Value, y: Value) -> Interval:
     first, second = (absolute(aten.abs.default, Interval.of(v)) for v in (x, y))
     point = fn(point_of(x), point_of(y))
     lower = _distance(fn, _size(first.lower), _size(second.lower))
-    upper = _distance(fn, first.upper, second.upper)
+    sizes = torch.stack(torch.broadcast_tensors(first.upper, second.upper), -1)
+    upper = norm_beyond(lambda sizes: fn(*sizes.unbind(-1)), sizes, -1)
     return Interval.around(point, lower, upper, gap_dtype_for(point, x, y))
 
 

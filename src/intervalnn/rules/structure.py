@@ -13,14 +13,14 @@ from torch import Tensor
 
 from intervalnn.interval import Interval, cut
 from intervalnn.rules.arithmetic import around, as_gap, gap_dtype_for, known_ends, mirrored, point_of
-from intervalnn.table import Sign, aten, plain, rule
+from intervalnn.table import Sign, apply, aten, plain, rule
 
 Function = Callable[..., Any]
 
 
 @rule(
     # views and copies
-    aten.view, aten._unsafe_view, aten.reshape, aten._reshape_alias, aten.view_copy, aten.flatten, aten.unflatten,
+    aten.view, aten._unsafe_view, aten.reshape, aten.view_copy, aten.flatten, aten.unflatten,
     aten.permute, aten.transpose, aten.t, aten.movedim, aten.swapaxes, aten.squeeze, aten.unsqueeze, aten.expand,
     aten.select, aten.slice, aten.narrow, aten.diagonal, aten.unfold, aten.alias, aten.clone, aten.contiguous,
     aten.lift_fresh_copy, aten.resolve_conj, aten.resolve_neg, aten.expand_copy, aten.alias_copy,
@@ -47,6 +47,12 @@ def carry(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     if dtype is not None and dtype.is_complex != x.dtype.is_complex:
         x = x.map(lambda part: as_gap(part, dtype))
     return Interval(point, fn(x.below, *args, **kwargs), fn(x.above, *args, **kwargs))
+
+
+@rule(aten._reshape_alias, sign="keeps", complexes=True)
+def reshape_alias(fn: Function, x: Interval, size: list[int], stride: list[int]) -> Interval:
+    """Reshape the gaps, which may lie in memory otherwise than the point does."""
+    return Interval(fn(x.point, size, stride), x.below.reshape(size), x.above.reshape(size))
 
 
 @rule(aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d, sign="keeps")
@@ -119,15 +125,8 @@ def join(fn: Function, tensors: list[Interval | Tensor], *args: Any) -> Interval
     """Join the points, and the gaps."""
     point = fn([point_of(t) for t in tensors], *args)
     dtype = gap_dtype_for(point, *tensors)
-    _, below, above = zip(*(_parts(t, dtype) for t in tensors), strict=True)
-    return Interval(point, fn(list(below), *args), fn(list(above), *args))
-
-
-def _parts(x: Interval | Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-    if isinstance(x, Interval):
-        return x.point, x.below.to(dtype), x.above.to(dtype)
-    gap = torch.zeros_like(x, dtype=dtype)
-    return x, gap, gap
+    below, above = ([_gap(t, side, dtype) for t in tensors] for side in ("below", "above"))
+    return Interval(point, fn(below, *args), fn(above, *args))
 
 
 @rule(aten.constant_pad_nd, takes=(0, 2), sign="keeps", complexes=True)
@@ -181,6 +180,9 @@ def index_put(fn: Function, x: Any, indices: Any, values: Any, accumulate: bool 
 def scatter(fn: Any, x: Any, dim: int, index: Tensor, source: Any, **kwargs: Any) -> Interval:
     """Write or add the gaps of ``source`` where their points are written or added."""
     alpha = kwargs.get("alpha", 1)
+    if isinstance(alpha, complex):
+        turned = scatter(fn, x, dim, index, apply(aten.mul.Tensor, Interval.of(source), alpha))
+        return Interval(fn(point_of(x), dim, index, point_of(source), alpha=alpha), turned.below, turned.above)
     if alpha < 0:  # adding less of the source is adding more of what it is not
         flipped = scatter(fn, x, dim, index, -Interval.of(source), alpha=-alpha)
         return Interval(fn(point_of(x), dim, index, point_of(source), alpha=alpha), flipped.below, flipped.above)
@@ -323,9 +325,11 @@ def linspace(fn: Function, start: Any, end: Any, steps: int, **kwargs: Any) -> I
     """Bound values evenly spaced, each a mean of the ends: the shares of either are never negative."""
     point = fn(point_of(start), point_of(end), steps, **kwargs)
     wide = gap_dtype_for(point, start, end)  # the ends have no dimension, so that the dtype of the shares decides
-    share = torch.linspace(0.0, 1.0, steps, dtype=wide, device=point.device)
+    falling, rising = (
+        torch.linspace(*ends, steps, dtype=wide, device=point.device) for ends in ((1.0, 0.0), (0.0, 1.0))
+    )
     gaps = zip(*(zero_or_gaps(v, start if isinstance(start, Interval) else end) for v in (start, end)), strict=True)
-    below, above = (share.flip(0) * first + share * last for first, last in gaps)
+    below, above = (falling * first + rising * last for first, last in gaps)
     return around(point, below, above, start, end)
 
 
