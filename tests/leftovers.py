@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+import torch._inductor.decomposition  # which gives an operation a kernel as it is imported
 from torch import nn
 from torch._export.utils import _collect_all_valid_cia_ops
 from torch._ops import OpOverload, OpOverloadPacket
