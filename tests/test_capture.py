@@ -111,7 +111,7 @@ class ByMask(Body):
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [
-        (BranchOnValue, ValueError, r"branches on the value of a tensor at .*\(\"if h.sum\(\) > 0:.*torch.where"),
+        (BranchOnValue, ValueError, r"test_capture.py:\d+ \(\"if h.sum\(\) > 0:.*branches on the value.*torch.where"),
         (LoopOnValue, ValueError, r"test_capture.py:\d+ \(\"for _ in range"),
         (DropoutAlways, inn.MissingRuleError, r"draws random numbers.*training=self.training.*F.dropout\(self.layer"),
         (
@@ -129,7 +129,7 @@ class ByMask(Body):
         (
             Determinant,
             inn.MissingRuleError,
-            r"no interval rule for aten.*det.*add one with intervalnn.rule\(torch.ops.aten.*test_capture.py:\d+",
+            r"_linalg_det.default solves with a matrix or takes it apart.*test_capture.py:\d+",
         ),
     ],
 )
@@ -212,8 +212,8 @@ class WrongShape(Body):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (Crash, r"could not capture Crash at .*test_capture.py:\d+ \(\"raise RuntimeError.*the user's own words"),
-        (WrongShape, r"could not capture WrongShape at .*test_capture.py:\d+ \(\"return self.layer\(x\) @ torch.ones"),
+        (Crash, r"test_capture.py:\d+ \(\"raise RuntimeError.*the model itself does not take.*the user's own words"),
+        (WrongShape, r"test_capture.py:\d+ \(\"return self.layer\(x\) @ torch.ones.*shapes cannot be multiplied"),
     ],
 )
 def test_an_error_inside_the_model_comes_with_its_line(model: type[nn.Module], message: str) -> None:
@@ -409,7 +409,7 @@ class GradientInside(Body):
 
 
 def test_a_gradient_inside_the_model_is_refused_in_words() -> None:
-    with pytest.raises((ValueError, inn.MissingRuleError), match=r"could not capture|no interval rule"):
+    with pytest.raises(ValueError, match=r"torch.autograd.grad\(.*computes a gradient while it runs"):
         bounds_of(GradientInside(), torch.randn(2, 3))
 
 
@@ -467,7 +467,7 @@ def test_capture_neither_prints_nor_warns(capfd: pytest.CaptureFixture[str]) -> 
         warnings.simplefilter("error")
 
         inn.IntervalNetwork(model)(torch.randn(2, 1, 6, 6))
-        with pytest.raises(ValueError, match="could not capture"):
+        with pytest.raises(ValueError, match="cannot be multiplied"):
             bounds_of(WrongShape(), torch.randn(2, 3))
 
     assert capfd.readouterr() == ("", "")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -18,18 +15,18 @@ from torch import Tensor, fx, nn
 from torch._ops import OpOverload
 from torch.export import Dim
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, GuardOnDataDependentSymNode
+from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
 
+from intervalnn.capture_errors import Following, is_of_model, object_of_cpp, untraceable
 from intervalnn.interval import Interval
 from intervalnn.parts import Parts, is_plain
 from intervalnn.quiet import quiet
 from intervalnn.spelled_out import kept_whole
 from intervalnn.table import RULES, aten, overloads
-from intervalnn.torch_private import decomposed
+from intervalnn.torch_private import decomposed, itself_alone, without_effect_tokens
 from intervalnn.twin import twin
 from intervalnn.undisturbed import undisturbed
 
-_TORCH = str(Path(torch.__file__).parent) + os.sep  # torchvision stands beside it
 # Taken apart although the table knows them: it refuses them, and what they are made of may have rules.
 _DECOMPOSED_ANYWAY = {aten.as_strided, aten.item, aten.native_dropout, aten.rrelu_with_noise}
 _COPIES = {aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default}
@@ -215,35 +212,17 @@ def _export(flat: _Flat, points: list[Tensor], before: Sequence[Program]) -> tor
 
     def export(sizes: Any) -> torch.export.ExportedProgram:
         fresh = tuple(p.detach() for p in points)  # torch marks those it was given as varying
-        with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]):
-            program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
-            return kept_whole(program, lambda known: decomposed(known, *_decompositions()))
+        with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]), itself_alone():
+            with Following():
+                program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
+            return without_effect_tokens(kept_whole(program, lambda known: decomposed(known, *_decompositions())))
 
     with contextlib.suppress(Exception):
         return export({"tensors": varying})
     try:  # with sizes that do not vary: torch has less to reason about, and other sizes are captured anew
         return export(None)
-    except GuardOnDataDependentSymNode as error:
-        raise ValueError(
-            f"the model branches on the value of a tensor{_user_line(error)}; inside an interval both branches "
-            "may be taken, so it cannot be bounded. Write the choice with torch.where, clamp or relu, "
-            "or keep it out of the model"
-        ) from error
     except Exception as error:
-        raise ValueError(
-            f"torch.export could not capture {type(flat.model).__name__}{_user_line(error)}: "
-            f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
-        ) from error
-
-
-def _user_line(error: BaseException) -> str:
-    """Say in which line of the model, outside of torch, the error arose."""
-    frames = traceback.extract_tb(error.__traceback__)
-    inside = max((i for i, frame in enumerate(frames) if frame.filename == __file__), default=-1)
-    for frame in reversed(frames[inside + 1 :]):
-        if not frame.filename.startswith((_TORCH, "<")):
-            return f' at {frame.filename}:{frame.lineno} ("{frame.line}")'
-    return ""
+        raise untraceable(error, flat.model, (__file__, "forward")) from error
 
 
 def _decompositions() -> tuple[dict[Any, Any], list[OpOverload]]:
@@ -304,7 +283,9 @@ def _program(exported: torch.export.ExportedProgram, inputs: int, model: nn.Modu
     sources, index = {}, 0
     for spec in exported.graph_signature.input_specs:
         if spec.kind not in kinds:
-            raise ValueError(f"the model holds an object that cannot be captured: {spec.target} ({spec.kind.name})")
+            node = next(n for n in exported.graph.nodes if n.name == spec.arg.name)
+            user = next(iter(node.users), node)
+            raise ValueError(object_of_cpp(exported.constants.get(spec.target), where(user)))
         kind = kinds[spec.kind]
         name = str(spec.target or "").removeprefix("model.")
         own = _held(exported.constants[spec.target], model) if kind == "constant" else None
@@ -387,9 +368,8 @@ def where(node: fx.Node) -> str:
     lines = [line.strip() for line in (node.meta.get("stack_trace") or "").strip().splitlines()]
     frames = [(lines[i], lines[i + 1]) for i in range(len(lines) - 1) if lines[i].startswith("File ")]
     inside = max((i for i, (place, _) in enumerate(frames) if __file__ in place), default=len(frames))
-    own = [f for f in frames[inside + 1 :] if _TORCH not in f[0] and 'File "<' not in f[0]]
-    if own:
-        place, code = own[-1]
+    for place, code in reversed(frames[inside + 1 :]):
         file, _, rest = place.removeprefix('File "').partition('", line ')
-        text += f', {file}:{rest.split(",")[0]} ("{code}")'
+        if is_of_model(file):
+            return f'{text}, {file}:{rest.split(",")[0]} ("{code}")'
     return text

@@ -131,10 +131,11 @@ class _Lift:
         for node in self.program.graph.nodes:
             if node.op == "call_function":
                 self._call(node)
+                self._mark(node)
             elif node.op == "output":
                 self._output(node)
             elif node.op != "placeholder":
-                raise MissingRuleError(f"no interval rule for {node.op} {node.target} ({where(node)})")
+                _refuse_subgraph(node)
         self.prepare.output(tuple(self.handed))
         self.run.eliminate_dead_code()  # joined values that products take part by part
         sources, splits = self.program.sources, {entry.prepare for entry in RULES.values()}
@@ -177,6 +178,13 @@ class _Lift:
         else:
             made, fact = self._plain(node, entry, weight)
         self.made[node], self.facts[node] = made, fact
+
+    def _mark(self, node: fx.Node) -> None:
+        """Note in what was made of a node where it comes from, for a failure to be told in the model's line."""
+        for graph in (self.prepare, self.run):
+            for made in reversed(graph.nodes):
+                if made.op == "placeholder" or made.meta.setdefault("of", node) is not node:
+                    break
 
     def _part(self, node: fx.Node, weight: bool) -> tuple[fx.Node, Fact]:
         """One of the results of an operation with several."""
@@ -437,6 +445,15 @@ def _refuse_random(node: fx.Node, entry: Rule | None) -> None:
                 f"{node.target} draws random numbers, so the model has no single prediction to bound; "
                 f"call model.eval() ({where(node)})"
             )
+
+
+def _refuse_subgraph(node: fx.Node) -> None:
+    """Raise for a function that a program holds beside its graph, in the name of the operation that takes it."""
+    name = next(iter(node.users)).target
+    raise MissingRuleError(
+        f"torch's higher-order operation {name} runs functions of its own, without interval rules ({where(node)}); "
+        "write a branch with torch.where, and a loop in Python"
+    )
 
 
 def _point(x: Any) -> Any:

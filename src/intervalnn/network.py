@@ -15,19 +15,23 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
+from intervalnn.accepted import refuse_input, refuse_model
 from intervalnn.beside import teach_compiler
 from intervalnn.capture import Call, Program, capture, refuse_training
+from intervalnn.capture_errors import UnexplainedError
 from intervalnn.explanation import Explanation
+from intervalnn.failures import refuse_call, refuse_failure
 from intervalnn.gaps import Gaps, Kind
 from intervalnn.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
 from intervalnn.layers import Layers, chosen, did_you_mean, last, tied
 from intervalnn.lift import Form
-from intervalnn.plan import Plan, Prepared
+from intervalnn.plan import Plan, Prepared, refuse_other
 from intervalnn.prediction import Prediction
 from intervalnn.programs import PROGRAMS, Programs, Recent
 from intervalnn.segments import Segments
 from intervalnn.table import aten
+from intervalnn.torch_private import in_transform, is_traced
 from intervalnn.turns import TURNS
 from intervalnn.undisturbed import undisturbed
 
@@ -40,6 +44,10 @@ __all__ = ["IntervalNetwork"]
 _FUSED = {"realize_reads_threshold": 8, "realize_acc_reads_threshold": 64, "realize_opcount_threshold": 500}
 # What by itself takes more than that.
 _LONG = {aten.layer_norm, aten.native_layer_norm, aten.rms_norm, aten.group_norm, aten.native_group_norm, aten.gelu}
+_NOT_WHOLE = (
+    "an IntervalNetwork finds its program in Python; call net.compile() instead, or torch.compile(net) without "
+    "fullgraph=True, and write files with intervalnn.export"
+)
 _FEW = 4  # parts of a value that are joined at a product, in the pass before it, rather than each in its own pass
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,7 +58,7 @@ def _uncompiled(fn: Function) -> Function:
     What torch has for that is taken only where a compiler is at work: while another thread captures a program, torch's
     own wrapper writes to a table that all threads share.
     """
-    apart = torch.compiler.disable(fn)
+    apart = torch.compiler.disable(fn, reason=_NOT_WHOLE)
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -127,8 +135,7 @@ class IntervalNetwork(nn.Module):
         gap_dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(model, nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        refuse_model(model, IntervalNetwork)
         if gap_dtype is not None and not gap_dtype.is_floating_point:
             raise TypeError(f"gap_dtype must be a floating-point dtype, got {gap_dtype}")
         self._model = (model,)  # in a tuple, so that it is no submodule and its parameters are not ours
@@ -294,11 +301,17 @@ class IntervalNetwork(nn.Module):
         """
         call = Call.of(args, kwargs)
         plan, way = self._look_up(call)
-        if torch.compiler.is_dynamo_compiling():
-            outputs = self._outputs(plan, call.tensors, way)
-        else:
-            with TURNS.together():
+        try:
+            if torch.compiler.is_dynamo_compiling():
                 outputs = self._outputs(plan, call.tensors, way)
+            else:
+                with TURNS.together():
+                    outputs = self._outputs(plan, call.tensors, way)
+        except Exception as error:
+            refuse_failure(
+                error, self.model, plan, call, [_with_gap_dtype(x, self.form.gap_dtype) for x in call.tensors]
+            )
+            raise
         return pytree.tree_unflatten(outputs, plan.program.out_spec)
 
     def _outputs(self, plan: Plan, tensors: list[Tensor | Interval], way: _Way) -> tuple[Any, ...]:
@@ -408,9 +421,12 @@ class IntervalNetwork(nn.Module):
     @_uncompiled
     def _look_up(self, call: Call) -> tuple[Plan, _Way]:
         """Return the program for a call, captured if need be, in its form over intervals, and how to run it."""
+        _refuse_inside()
+        for x in call.tensors:
+            refuse_input(x.point if isinstance(x, Interval) else x)
         modules = list(self.model.modules())
-        seen = [(module, module.training) for module in modules]
-        if any(training for _, training in seen):
+        seen = [(module, _mode_of(module)) for module in modules]
+        if any(mode is not False for _, mode in seen):
             refuse_training(self.model)
         self._refuse_elsewhere(call)
         held = [id(parameter) for module in modules for parameter in module._parameters.values()]
@@ -419,16 +435,13 @@ class IntervalNetwork(nn.Module):
         plan = programs.find(key, call.tensors) or self._planned(call, key, programs)
         return plan, next((way for net, way in _RECOMPUTING.get() if net is self), self._way)
 
-    def _programs_of(self, seen: list[tuple[nn.Module, bool]], held: list[int]) -> Programs:
+    def _programs_of(self, seen: list[tuple[nn.Module, Any]], held: list[int]) -> Programs:
         """Return what is known of the model: nothing, once a part of it was replaced or its mode was changed."""
         with self._lock:
             if seen != self._seen:
                 self._programs, self._seen = Programs(), seen
-            if held != self._held and tied(self.model) != self._own:
-                raise ValueError(
-                    "parameters of the model were tied together, untied, added or removed since the intervals were put "
-                    "around them; make a new IntervalNetwork"
-                )
+            if held != self._held:
+                self._refuse_changed()
             self._held = held
             return self._programs
 
@@ -445,6 +458,19 @@ class IntervalNetwork(nn.Module):
                 return plan
 
         return undisturbed(find_or_make)
+
+    def _refuse_changed(self) -> None:
+        """Raise if the model's parameters are not those around which the intervals were put, or have another shape."""
+        now = tied(self.model)
+        if now != self._own:
+            names = ", ".join(sorted({f"'{name}'" for name, _ in now.items() ^ self._own.items()}))
+            raise ValueError(
+                f"parameters of the model were tied together, untied, added or removed ({names}) since the intervals "
+                "were put around them; make a new IntervalNetwork"
+            )
+        for name in self._names or ():
+            parameter = self.model.get_parameter(name)
+            refuse_other(name, self._gaps_of(name), parameter, "make a new IntervalNetwork")
 
     def _refuse_elsewhere(self, call: Call) -> None:
         """Raise if what is to be computed together lies on several devices."""
@@ -470,14 +496,15 @@ class IntervalNetwork(nn.Module):
 
     def _capture(self, call: Call, before: list[Program]) -> Program:
         if not call.tensors:
+            got = ", ".join(sorted({type(leaf).__name__ for leaf in pytree.tree_leaves(call.rebuild([]))})) or "nothing"
             raise ValueError(
-                "the call has no tensor among its arguments, so there is nothing to bound; give torch tensors, such as "
-                "torch.from_numpy(x)"
+                f"the call has no tensor among its arguments (got {got}), so there is nothing to bound; give torch "
+                "tensors, such as torch.from_numpy(x) or torch.tensor(x)"
             )
         try:
             program = capture(self.model, call, before)
-        except ValueError as error:
-            _refuse_call(self.model, call, error)
+        except UnexplainedError:
+            refuse_call(self.model, call)
             raise
         if self._names is None:
             assert isinstance(self.layers, int)
@@ -486,7 +513,7 @@ class IntervalNetwork(nn.Module):
 
     def _lift(self, program: Program, tensors: list[Tensor | Interval]) -> Plan:
         names, sources = set(self.names), program.sources.items()
-        own = {name: self._own[source.name] for name, source in sources if source.kind == "parameter"}
+        own = {name: self._own[s.name] for name, s in sources if s.kind == "parameter" and s.name in self._own}
         gaps = {name: self._gaps_of(parameter) for name, parameter in own.items() if parameter in names}
         inputs = [n for n, source in sources if source.kind == "input" and isinstance(tensors[source.index], Interval)]
         return Plan.of(program, self.model, gaps, self.form, inputs)
@@ -522,6 +549,10 @@ class IntervalNetwork(nn.Module):
         self.model._apply(fn, recurse)
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
+
+    def __prepare_scriptable__(self) -> None:
+        """Say to ``torch.jit.script`` what to do instead."""
+        raise TypeError("an IntervalNetwork cannot be scripted; write it with intervalnn.export(net, x, 'net.onnx')")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a call makes anew."""
@@ -580,21 +611,34 @@ def _mode(name: str) -> dict[str, Any]:
     return modes[name]
 
 
+def _mode_of(module: nn.Module) -> Any:
+    """Return in what mode a module is: whether in training, and which hooks it has, or a forward of its own."""
+    own = module.__dict__
+    before, behind = own["_forward_pre_hooks"], own["_forward_hooks"]
+    if before or behind or "forward" in own:
+        return module.training, *before.values(), *behind.values(), own.get("forward")
+    return module.training
+
+
+def _refuse_inside() -> None:
+    """Raise where torch would write down, transform or trace the search for a program, not the program."""
+    if in_transform():
+        raise RuntimeError(
+            "an IntervalNetwork cannot run inside torch.func (vmap, grad, jacrev, jvp); it takes whole batches, so "
+            "vmap is not needed, and derivatives of net(x).width, say, come from torch.autograd.grad or "
+            "torch.autograd.functional.jacobian"
+        )
+    if is_traced() or torch.compiler.is_exporting():
+        raise RuntimeError(
+            "an IntervalNetwork cannot be traced or exported as a module; write it with "
+            "intervalnn.export(net, x, 'net.onnx'), which exports the program over intervals"
+        )
+
+
 def _refuse_not_finite(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if parameter.device.type != "meta" and not bool(parameter.detach().isfinite().all()):
             raise ValueError(f"parameter '{name}' has entries that are NaN or infinite; no interval is around them")
-
-
-def _refuse_call(model: nn.Module, call: Call, error: ValueError) -> None:
-    """Say so if the model itself does not take a call, whatever its intervals."""
-    args, kwargs = call.rebuild([t.point if isinstance(t, Interval) else t for t in call.tensors])
-    try:
-        with torch.no_grad():
-            model(*args, **kwargs)
-    except Exception as own:
-        given = ", ".join(f"{t.dtype} of shape {tuple(t.shape)}" for t in call.tensors)
-        raise ValueError(f"the model itself does not take this input, {given}; {error}") from own
 
 
 def _with_gap_dtype(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor | Interval:
@@ -615,6 +659,8 @@ def _autocast(device: str) -> torch.dtype | None:
 def _batches(call: Call, size: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     if size < 1:
         raise ValueError(f"batch_size must be at least 1, got {size}")
+    for x in call.tensors:
+        refuse_input(x.point if isinstance(x, Interval) else x)
     total = call.tensors[0].shape[:1] if call.tensors else (1,)  # none at all is refused where it is captured
     if not total or any(t.shape[:1] != total for t in call.tensors):
         shapes = [tuple(t.shape) for t in call.tensors]

@@ -17,7 +17,7 @@ from intervalnn.kept import Kept
 from intervalnn.lift import Form, Lifted, lift, whole
 from intervalnn.rules.bilinear import Split, side_by_side
 
-__all__ = ["Plan", "Weight"]
+__all__ = ["Plan", "Weight", "refuse_other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class Weight:
         constant: Its value, if nothing of the model holds it.
         stretched: Whether its gaps are taken as shares of the inputs.
         handed_on: Whether a program takes it as it is, so that nothing is made of its numbers.
+        full: Its name in the model.
+        captured: What it was when the program was captured, but for the numbers.
     """
 
     owner: Any
@@ -39,6 +41,8 @@ class Weight:
     constant: Tensor | None
     stretched: bool = False
     handed_on: bool = False
+    full: str = ""
+    captured: Tensor | None = None
 
     def read(self) -> Tensor:
         """Return the tensor as the model has it now, or a constant of the program."""
@@ -49,6 +53,10 @@ class Weight:
 
     def around(self, point: Tensor, gap_dtype: torch.dtype | None) -> Any:
         """Return ``point`` with its gaps, if any, in the form that the program takes."""
+        if self.gaps is not None:
+            refuse_other(self.full, self.gaps, point, "make a new IntervalNetwork")
+        if self.captured is not None:
+            refuse_other(self.full, self.captured, point, "call net.refresh()")
         if self.gaps is None:
             return point
         return self.gaps(point, gap_dtype, self.stretched)
@@ -127,7 +135,7 @@ class Plan:
         by_input = [name for name, gap in gaps.items() if gap.by_input and gap.cap is None]
         lifted = lift(program, {*gaps, *inputs}, form, by_input)
         used = {node.name for node in lifted.prepare.graph.nodes if any(user.op != "output" for user in node.users)}
-        weights = []
+        weights, captured = [], {n.name: n.meta["val"] for n in program.graph.find_nodes(op="placeholder")}
         for name in lifted.weights:
             full = program.sources[name].name
             path, _, leaf = full.rpartition(".")
@@ -135,7 +143,8 @@ class Plan:
             for step in path.split(".") if path else ():
                 owner = getattr(owner, step, None)
             stretched, handed_on = name in lifted.stretched, name not in used and name not in gaps
-            weights.append(Weight(owner, leaf, gaps.get(name), program.constants.get(full), stretched, handed_on))
+            constant, gap = program.constants.get(full), gaps.get(name)
+            weights.append(Weight(owner, leaf, gap, constant, stretched, handed_on, full, captured[name]))
         return Plan(program, lifted, weights, form.gap_dtype)
 
     def with_gaps(self, others: Mapping[Gaps, Gaps]) -> Plan:
@@ -218,6 +227,15 @@ def _endless_where(changed: Tensor, x: Any, has_points: bool) -> Any:
     changed = changed.to(x.device, non_blocking=True)
     point = torch.where(changed, torch.nan, x.point) if has_points else x.point
     return Interval(point, *(torch.where(changed, torch.inf, gap) for gap in (x.below, x.above)))
+
+
+def refuse_other(name: str, known: Gaps | Tensor, now: Tensor, way_out: str) -> None:
+    """Raise if a tensor of the model has become one of another shape or dtype."""
+    if (known.shape, known.dtype) != (now.shape, now.dtype):
+        raise ValueError(
+            f"'{name}' of the model was {known.dtype} of shape {tuple(known.shape)} before, and is now {now.dtype} of "
+            f"shape {tuple(now.shape)}; set it back, or {way_out}"
+        )
 
 
 def _refuse_views(program: Program, names: Collection[str]) -> None:

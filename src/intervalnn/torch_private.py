@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+from torch._C import _functorch
 from torch._export.utils import _is_preservable_cia_op, _special_op_to_preserve_cia
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
+from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.export.exported_program import _decompose_exported_program
+from torch.nn.utils import parametrize
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _push_mode
 
-__all__ = ["decomposed", "function_modes", "push_function_modes"]
+__all__ = [
+    "decomposed", "function_modes", "has_gradient", "in_transform", "is_traced", "itself_alone", "push_function_modes",
+    "without_effect_tokens",
+]  # fmt: skip
 
 
 def decomposed(
@@ -55,3 +64,46 @@ def push_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
     """Put what :func:`function_modes` has returned in another thread into this one, until the thread ends."""
     for mode in modes:  # to enter them as contexts would tell them so, and they belong to the other thread
         _push_mode(mode)
+
+
+def without_effect_tokens(program: ExportedProgram) -> ExportedProgram:
+    """Return a program whose checks (of a matrix that is inverted, say) stand in their order without tokens for it."""
+    return _remove_effect_tokens(program)
+
+
+def in_transform() -> bool:
+    """Say whether a transform of ``torch.func`` (``vmap``, ``grad``, ``jacrev``) runs what runs now."""
+    return _functorch.peek_interpreter_stack() is not None
+
+
+def is_traced() -> bool:
+    """Say whether ``torch.jit.trace`` watches what runs now."""
+    return torch._C._get_tracing_state() is not None
+
+
+def has_gradient(value: Any) -> bool:
+    """Say whether a value is a tensor by which ``torch.func`` differentiates now."""
+    return isinstance(value, Tensor) and _functorch.is_gradtrackingtensor(value)
+
+
+@contextlib.contextmanager
+def itself_alone() -> Iterator[None]:
+    """Let an export leave nothing behind in torch: no stand-in for a weight, no transform that an error cut short."""
+    depth = _functorch.get_dynamic_layer_stack_depth()
+    cached = parametrize._cache_enabled, parametrize._cache
+    parametrize._cache_enabled, parametrize._cache = 0, {}
+    try:
+        yield
+    finally:
+        parametrize._cache_enabled, parametrize._cache = cached
+        _functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        if torch.autograd.forward_ad._current_level < 0:
+            _leave_forward_mode()
+
+
+def _leave_forward_mode() -> None:
+    """Leave the forward mode of differentiation, if Python has left it and C++ has not."""
+    try:
+        torch._C._exit_dual_level(torch._C._enter_dual_level())
+    except RuntimeError:  # which says that one is inside already
+        torch._C._exit_dual_level(0)

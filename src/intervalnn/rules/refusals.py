@@ -35,6 +35,15 @@ refuse(
 )
 
 refuse(
+    aten._linalg_det, aten._linalg_eigh, aten._linalg_slogdet, aten._linalg_solve_ex, aten._linalg_svd, aten.cholesky,
+    aten.cholesky_inverse, aten.cholesky_solve, aten.geqrf, aten.linalg_cholesky_ex, aten.linalg_eig,
+    aten.linalg_eigvals, aten.linalg_inv_ex, aten.linalg_ldl_factor_ex, aten.linalg_ldl_solve, aten.linalg_lu,
+    aten.linalg_lu_factor_ex, aten.linalg_lu_solve, aten.linalg_pinv, aten.linalg_qr, aten.ormqr,
+    why="solves with a matrix or takes it apart, and intervals around its entries do not bound that; keep the "
+    "matrix out of reach of the interval layers (made of inputs, or by layers without gaps)",
+)  # fmt: skip
+
+refuse(
     aten._adaptive_avg_pool2d_backward, aten.avg_pool2d_backward, aten.convolution_backward,
     aten.embedding_dense_backward, aten.max_pool2d_with_indices_backward, aten.native_group_norm_backward,
     aten.native_layer_norm_backward,

@@ -27,6 +27,16 @@ MEMORY = [
     Case(aten.view_copy.dtype, X, torch.float32),
 ]
 
+MATRICES = [
+    Case(getattr(aten, name).default, X)
+    for name in (
+        "_linalg_det", "_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "cholesky",
+        "cholesky_inverse", "cholesky_solve", "geqrf", "linalg_cholesky_ex", "linalg_eig", "linalg_eigvals",
+        "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lu", "linalg_lu_factor_ex",
+        "linalg_lu_solve", "linalg_pinv", "linalg_qr", "ormqr",
+    )
+]  # fmt: skip
+
 BACKWARD = [
     Case(getattr(aten, name).default, X)
     for name in (
@@ -57,7 +67,7 @@ DTYPES = [
     Case(aten.baddbmm.dtype, X, X, Y, torch.float32),
 ]
 
-REFUSED = [*DTYPES, *COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
+REFUSED = [*DTYPES, *COMPARISONS, *INDICES, *MEMORY, *MATRICES, *BACKWARD, *RANDOM]
 
 SHAPE_ONLY = [
     Case(aten.sym_size.int, X, 0),
