@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "networks"), str(Path(__file__).parent)]
 
 from coverage_outside import FOUND  # noqa: E402 - after the path is set
-from outside_networks import LIBRARIES  # noqa: E402
+from outside import LIBRARIES  # noqa: E402
 from soundness import fingerprint, leaves, misses, precision, set_random_gaps  # noqa: E402
 from zoo import Case  # noqa: E402
 
