@@ -15,11 +15,13 @@ from torch import Tensor
 
 from intervalnn.files import replacing
 from intervalnn.fingerprint import sha256
+from intervalnn.limits import check_file
 
 __all__ = ["VERSION", "read", "read_tensors", "verify_archive", "write"]
 
 VERSION = 1  # of the format; raise it when older code would misread a file
 FOLDER = 0x10  # among the attributes in an archive: torch takes a record so marked as there, and reads nothing
+HEADER = 100_000_000  # bytes that safetensors allows for the table of tensors at the start
 KEY = "intervalnn"  # the one key of the metadata, since several are written in random order
 
 
@@ -43,8 +45,6 @@ def write(path: str | Path, settings: Mapping[str, Any], tensors: Mapping[str, T
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return the settings and tensors of a file that :func:`write` wrote, or refuse it."""
     path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a file; intervalnn.hub.from_pretrained takes a folder")
     tensors, metadata = read_tensors(path)
@@ -60,7 +60,12 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     The file is opened once, since another process may replace it at any time: safetensors opens it twice, and takes
     the places of one file for the numbers of another.
     """
-    content = path.read_bytes()
+    check_file(path)
+    with path.open("rb") as file:
+        start = file.read(9)
+        if int.from_bytes(start[:8], "little") > HEADER or start[8:] != b"{":  # told before all of it is read
+            raise ValueError(f"{path} is no safetensors file: it must start with a table of its tensors")
+        content = start + file.read()
     try:
         tensors = {name: tensor.clone() for name, tensor in load(content).items()}
     except SafetensorError as error:
@@ -71,7 +76,11 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 def verify_archive(path: str | Path) -> None:
     """Refuse a file of ``torch.save`` that is damaged, since torch itself does not look at the checksums in it."""
+    path = Path(path)
+    check_file(path)
     with zipfile.ZipFile(path) as archive:
+        if sum(each.file_size for each in archive.infolist()) > path.stat().st_size:
+            raise ValueError("it unpacks to more than it has, and torch packs nothing")
         damaged = archive.testzip()
         folders = [each.filename for each in archive.infolist() if each.external_attr & FOLDER]
     if damaged is not None or folders:

@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from intervalnn.data.npy import Npz
 from intervalnn.experiments.comparison import COVERAGE
 from intervalnn.experiments.reproduce import reproduce_deconvolution
 from intervalnn.experiments.tab_deconvolution import results
@@ -52,7 +53,7 @@ def demo(folder: Path, console: Console) -> dict[float, Results]:
 
 
 def _examples(folder: Path) -> dict[str, np.ndarray]:
-    return dict(np.load(min(folder.glob("noise-*-seed-0.npz"))))
+    return dict(Npz(min(folder.glob("noise-*-seed-0.npz"))))
 
 
 def _table(title: str, found: Results) -> Table:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from intervalnn.table import apply, aten
 
-__all__ = ["Interval", "capped", "cut"]
+__all__ = ["Interval", "capped", "cut", "plus"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,12 +85,12 @@ class Interval:
     @property
     def lower(self) -> Tensor:
         """The lower end."""
-        return self.point - self.below
+        return plus(self.point, -self.below)
 
     @property
     def upper(self) -> Tensor:
         """The upper end."""
-        return self.point + self.above
+        return plus(self.point, self.above)
 
     @property
     def width(self) -> Tensor:
@@ -206,6 +206,19 @@ class Interval:
         return apply(aten.abs.default, self)  # type: ignore[no-any-return]
 
 
+def plus(x: Tensor, y: Tensor) -> Tensor:
+    """Return ``x + y``; of complex numbers part by part, since torch's own sum of an infinite one is not a number.
+
+    Example:
+        >>> plus(torch.tensor([1 + 2j]), torch.tensor([complex(torch.inf, 1)]))
+        tensor([inf+3.j])
+    """
+    if not (x.is_complex() or y.is_complex()):
+        return x + y
+    x, y = (v.to(torch.promote_types(x.dtype, y.dtype)) for v in (x, y))
+    return torch.complex(x.real + y.real, x.imag + y.imag)
+
+
 def _reach(point: Tensor, end: Tensor, gap: Tensor) -> Tensor:
     """Return a gap that is not negative, and zero between two infinities that are the same."""
     return cut(torch.where((point == end) & point.isinf(), 0.0, gap))
@@ -224,7 +237,7 @@ def cut(x: Tensor) -> Tensor:
     """
     if not (x.requires_grad and torch.is_grad_enabled()):
         return x.clamp(min=0.0)
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_dynamo_compiling():
         return torch.where(x < 0, 0.0, x)
     return _Cut.apply(x)  # type: ignore[no-any-return, no-untyped-call]
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from intervalnn.files import replacing
+from intervalnn.limits import check_file
 
 __all__ = ["Comparison", "Measured", "Results", "Run", "Spread"]
 
@@ -113,14 +114,13 @@ class Run:
     @staticmethod
     def load(path: str | Path) -> Run:
         """Read a file that :meth:`save` has written."""
+        check_file(Path(path))
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
             if content.pop("format") != FORMAT:
                 raise ValueError("another format")
             methods = {name: _measured(**each) for name, each in content.pop("methods").items()}
             return _checked(Run(methods=methods, **content))
-        except FileNotFoundError:
-            raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"{path} is not a file of results that this version can read: {error}") from error
 

@@ -60,11 +60,15 @@ def evaluate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, An
     torch.manual_seed(chosen.seed)
     device = device_of(config.device)
     methods, model = _methods(config, device)
-    data = loader_of(chosen.data, chosen.data_options, model, batch_size=config.batch_size, device=device)
+    data = loader_of(
+        chosen.data, chosen.data_options, model, batch_size=config.batch_size, device=device, max_gib=config.max_gib
+    )
     held_out = None
     if chosen.held_out is not None:
         options = chosen.held_out_options
-        held_out = loader_of(chosen.held_out, options, model, batch_size=config.batch_size, device=device)
+        held_out = loader_of(
+            chosen.held_out, options, model, batch_size=config.batch_size, device=device, max_gib=config.max_gib
+        )
     results = run(
         methods,
         data,

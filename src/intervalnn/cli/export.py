@@ -55,9 +55,11 @@ def _example(config: Config, model: nn.Module, device: Device) -> tuple[Any, ...
     source, size = config.export.data, config.batch_size
     assert source is not None
     if is_reference(source) or not is_arrays(Path(source)):
-        data = loader_of(source, config.export.data_options, model, batch_size=size, device=device)
+        data = loader_of(
+            source, config.export.data_options, model, batch_size=size, device=device, max_gib=config.max_gib
+        )
         return arguments(split(next(iter(data)))[0], device)
-    x, _ = inputs_in(Path(source), dtype_of(model))[0].read(size)
+    x, _ = inputs_in(Path(source), dtype_of(model), config.max_gib)[0].read(size)
     if not len(x):
         raise ValueError(f"{source} holds no samples")
     example = arguments(x, device)

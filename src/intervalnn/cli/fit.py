@@ -61,11 +61,19 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     if chosen.compile:
         net.compile()
     train = loader_of(
-        chosen.data, chosen.data_options, model, batch_size=config.batch_size, shuffle=True, device=device
+        chosen.data,
+        chosen.data_options,
+        model,
+        batch_size=config.batch_size,
+        shuffle=True,
+        device=device,
+        max_gib=config.max_gib,
     )
     val = None
     if chosen.val is not None:
-        val = loader_of(chosen.val, chosen.val_options, model, batch_size=config.batch_size, device=device)
+        val = loader_of(
+            chosen.val, chosen.val_options, model, batch_size=config.batch_size, device=device, max_gib=config.max_gib
+        )
     parameters = sum(parameter.numel() for parameter in model.parameters())
     screen.say(f"{config.model.factory}: {_counted(parameters, 'parameter')}, on {device}")
     start = time.perf_counter()

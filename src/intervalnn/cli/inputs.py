@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.cli.samples import INPUT, TARGET, as_tensor, load_array, load_arrays, named
+from intervalnn.limits import MAX_GIB
 
 __all__ = ["Input", "inputs_in", "is_arrays"]
 
@@ -39,7 +40,7 @@ def is_arrays(path: Path) -> bool:
     return named(path, INPUT) is not None or any(each.suffix in ARRAYS for each in path.iterdir())
 
 
-def inputs_in(path: Path, dtype: torch.dtype) -> list[Input]:
+def inputs_in(path: Path, dtype: torch.dtype, max_gib: float = MAX_GIB) -> list[Input]:
     """Return what a file or a folder holds.
 
     A file has samples along its first axis; in an npz file they are named ``x`` or ``input``, or are all there is.
@@ -47,8 +48,8 @@ def inputs_in(path: Path, dtype: torch.dtype) -> list[Input]:
     are targets, in ``y`` or ``target``, they are taken along.
     """
     if path.is_file():
-        return [_of_file(path, dtype)]
-    found = _of_folder(path, dtype)
+        return [_of_file(path, dtype, max_gib)]
+    found = _of_folder(path, dtype, max_gib)
     names = [each.name for each in found]
     if not found:
         raise ValueError(f"{path} holds no npy or npz files")
@@ -57,18 +58,18 @@ def inputs_in(path: Path, dtype: torch.dtype) -> list[Input]:
     return found
 
 
-def _of_folder(path: Path, dtype: torch.dtype) -> list[Input]:
+def _of_folder(path: Path, dtype: torch.dtype, max_gib: float) -> list[Input]:
     whole, folder = named(path, INPUT, ".npy"), named(path, INPUT)
     if whole is not None:
         return [_of_pair(whole.stem, whole, named(path, TARGET, ".npy"), dtype)]
     if folder is not None:
         targets = named(path, TARGET)
         return [_of_sample(each, targets, dtype) for each in sorted(folder.glob("*.npy"))]
-    return [_of_file(each, dtype) for each in sorted(path.iterdir()) if each.suffix in ARRAYS]
+    return [_of_file(each, dtype, max_gib) for each in sorted(path.iterdir()) if each.suffix in ARRAYS]
 
 
-def _of_file(path: Path, dtype: torch.dtype) -> Input:
-    return _of_archive(path, dtype) if path.suffix == ".npz" else _of_pair(path.stem, path, None, dtype)
+def _of_file(path: Path, dtype: torch.dtype, max_gib: float) -> Input:
+    return _of_archive(path, dtype, max_gib) if path.suffix == ".npz" else _of_pair(path.stem, path, None, dtype)
 
 
 def _of_pair(name: str, x: Path, y: Path | None, dtype: torch.dtype) -> Input:
@@ -90,9 +91,9 @@ def _of_sample(path: Path, targets: Path | None, dtype: torch.dtype) -> Input:
     return Input(path.stem, read)
 
 
-def _of_archive(path: Path, dtype: torch.dtype) -> Input:
+def _of_archive(path: Path, dtype: torch.dtype, max_gib: float) -> Input:
     def read(first: int | None = None) -> tuple[Tensor, Tensor | None]:
-        arrays = load_arrays(path)
+        arrays = load_arrays(path, max_gib)
         x = next((name for name in INPUT if name in arrays), next(iter(arrays)) if len(arrays) == 1 else None)
         if x is None:
             raise ValueError(f"{path} must have an array x or input, or just one; it has {', '.join(arrays)}")

@@ -45,9 +45,9 @@ class Job:
 # --- arrays ---
 
 
-def array_jobs(net: IntervalNetwork, path: Path, batch_size: int, promise: str) -> Iterator[Job]:
+def array_jobs(net: IntervalNetwork, path: Path, batch_size: int, promise: str, max_gib: float) -> Iterator[Job]:
     """Yield a job for each file of arrays that a path leads to; the promise is written along."""
-    for item in inputs_in(path, dtype_of(net.model)):
+    for item in inputs_in(path, dtype_of(net.model), max_gib):
         yield Job(item.name, ".npz", partial(_write_arrays, net, item, batch_size, promise))
 
 
@@ -72,11 +72,11 @@ def _write_arrays(net: IntervalNetwork, item: Input, batch_size: int, promise: s
 # --- volumes ---
 
 
-def volume_jobs(net: IntervalNetwork, chosen: Predict, batch_size: int, promise: str) -> Iterator[Job]:
+def volume_jobs(net: IntervalNetwork, chosen: Predict, batch_size: int, promise: str, max_gib: float) -> Iterator[Job]:
     """Yield a job for each volume that a path leads to; what could not be read is said at the end."""
     assert chosen.input is not None
     options: dict[str, Any] = {} if chosen.values is None else {"values": chosen.values}
-    volumes = read(chosen.input, **options)
+    volumes = read(chosen.input, max_gib=max_gib, **options)
     used: Counter[str] = Counter()
     for volume in volumes:
         form = chosen.format or (volume.kind if volume.kind in ("nifti", "dicom") else "npz")

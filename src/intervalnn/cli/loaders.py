@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from intervalnn.cli.references import call, is_reference, resolve
 from intervalnn.cli.samples import samples_in
+from intervalnn.limits import MAX_GIB
 from intervalnn.pairs import arguments, split
 
 __all__ = ["dtype_of", "loader_of", "tried"]
@@ -32,6 +33,7 @@ def loader_of(
     batch_size: int,
     shuffle: bool = False,
     device: torch.device,
+    max_gib: float = MAX_GIB,
 ) -> Iterable[Any]:
     """Return batches ``(x, y)``, of which the first is known to fit the model.
 
@@ -43,10 +45,11 @@ def loader_of(
         batch_size: Of what has no batches yet.
         shuffle: Whether to shuffle these.
         device: Where the model is.
+        max_gib: How much a file of arrays may unpack to.
     """
     if batch_size < 1:
         raise ValueError(f"--batch-size must be at least 1, got {batch_size}")
-    found = _from_code(source, options) if is_reference(source) else samples_in(Path(source), dtype_of(model))
+    found = _from_code(source, options) if is_reference(source) else samples_in(Path(source), dtype_of(model), max_gib)
     if isinstance(found, Dataset) and not isinstance(found, IterableDataset):
         found = DataLoader(found, batch_size=batch_size, shuffle=shuffle)
     _check(source, found, model, device)

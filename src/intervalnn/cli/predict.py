@@ -65,7 +65,8 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     if promise and not arrays and chosen.patch is not None and chosen.overlap is not None:
         promise = f"{promise} {BLENDED}"
     told = promise or UNCALIBRATED
-    jobs = array_jobs(net, chosen.input, size, told) if arrays else volume_jobs(net, chosen, size, told)
+    limit = config.max_gib
+    jobs = array_jobs(net, chosen.input, size, told, limit) if arrays else volume_jobs(net, chosen, size, told, limit)
     first = list(islice(jobs, 2))
     if len(first) == 1 and not (arrays and chosen.input.is_dir() and chosen.out.suffix != ".npz"):
         written = [_single(screen, first[0], chosen.out)]

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from intervalnn.data.npy import Npz, load_mapped
+from intervalnn.limits import MAX_GIB
 
 __all__ = ["INPUT", "TARGET", "Samples", "as_tensor", "load_array", "load_arrays", "named", "samples_in"]
 
@@ -73,13 +74,13 @@ class _Files(Sequence[Array]):
         return array
 
 
-def samples_in(path: Path, dtype: torch.dtype) -> Samples:
+def samples_in(path: Path, dtype: torch.dtype, max_gib: float = MAX_GIB) -> Samples:
     """Return the samples in a folder or an npz file; see the module for how it must look."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file or folder {path}")
     if path.is_file() and path.suffix != ".npz":
         raise ValueError(f"data is a folder, an npz file or package.module:loader, got {path}")
-    x, y = _from_npz([path], path) if path.is_file() else _from_folder(path)
+    x, y = _from_npz([path], path, max_gib) if path.is_file() else _from_folder(path, max_gib)
     if len(x) != len(y):
         raise ValueError(f"{path} must have a target for each input, got {len(x)} of x and {len(y)} of y")
     if not len(x):
@@ -87,7 +88,7 @@ def samples_in(path: Path, dtype: torch.dtype) -> Samples:
     return Samples(x, y, dtype, str(path))
 
 
-def _from_folder(folder: Path) -> tuple[Column, Column]:
+def _from_folder(folder: Path, max_gib: float) -> tuple[Column, Column]:
     x, y = named(folder, INPUT, ".npy"), named(folder, TARGET, ".npy")
     if x is not None and y is not None:
         return load_array(x), load_array(y)
@@ -101,7 +102,7 @@ def _from_folder(folder: Path) -> tuple[Column, Column]:
             f"{folder} must hold x.npy and y.npy, or npz files with x and y, or folders x and y of npy files; "
             f"it has {found}"
         )
-    return _from_npz(archives, folder)
+    return _from_npz(archives, folder, max_gib)
 
 
 def named(folder: Path, names: Sequence[str], suffix: str = "") -> Path | None:
@@ -121,10 +122,10 @@ def _from_files(x: Path, y: Path) -> tuple[Column, Column]:
     return _Files([inputs[name] for name in names]), _Files([targets[name] for name in names])
 
 
-def _from_npz(paths: list[Path], where: Path) -> tuple[Column, Column]:
+def _from_npz(paths: list[Path], where: Path, max_gib: float) -> tuple[Column, Column]:
     parts: list[tuple[Array, Array]] = []
     for path in paths:
-        arrays = load_arrays(path)
+        arrays = load_arrays(path, max_gib)
         x, y = (next((arrays[name] for name in names if name in arrays), None) for names in (INPUT, TARGET))
         if x is None or y is None:
             raise ValueError(f"{path} must have arrays x and y, or input and target; it has {', '.join(arrays)}")
@@ -148,9 +149,9 @@ def load_array(path: Path) -> Array:
     return load_mapped(path)
 
 
-def load_arrays(path: Path) -> dict[str, Array]:
+def load_arrays(path: Path, max_gib: float) -> dict[str, Array]:
     """Return the arrays in an npz file, by name; nothing in it is unpickled."""
-    return dict(Npz(path))
+    return dict(Npz(path, max_gib))
 
 
 def as_tensor(array: Array, dtype: torch.dtype, what: str) -> Tensor:

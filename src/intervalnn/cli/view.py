@@ -28,7 +28,7 @@ def view(screen: Screen, config: Config, *, path: Path, overwrite: bool) -> dict
     from intervalnn.view import view as show
 
     chosen = config.view
-    shown = settings(chosen, "unit", "dims")
+    shown = settings(chosen, "unit", "dims", "max_gib")
     cut: dict[str, Any] = {name: _slice(text) for name, text in settings(chosen, "slices", "rows", "columns").items()}
     if chosen.export is not None:
         out = refuse_existing(chosen.export, overwrite, reads=(path,))

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from intervalnn.config import did_you_mean
 from intervalnn.container import read_tensors, verify_archive
+from intervalnn.limits import check_file
 
 __all__ = ["fill", "read_weights"]
 
@@ -28,8 +29,7 @@ def read_weights(path: Path, key: str | None = None) -> State:
         path: The file.
         key: Where in the file the state dict is, with dots between; a file that holds just one needs none.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    check_file(path)
     content: Any = read_tensors(path)[0] if path.suffix == ".safetensors" else _torch(path)
     for part in key.split(".") if key else ():
         if not isinstance(content, Mapping) or part not in content:

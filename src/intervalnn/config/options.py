@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from intervalnn.limits import MAX_GIB
+
 __all__ = [
     "Calibrate",
     "Config",
@@ -47,6 +49,9 @@ class Flag:
 _DATA = "A folder of arrays, an npz file, or package.module:loader."
 _SHARE = "Share of the targets that the bounds are to contain.  [default:\xa00.9]"
 _Net = Annotated[Path | None, Flag("--net", "What inn fit or inn calibrate wrote.", required=True)]
+_MaxGib = Annotated[
+    float, Flag("--max-gib", "GiB that what is read may unpack to, unless it has as many itself.", metavar="GIB")
+]
 _Options = Annotated[dict[str, Any], Flag("", "Keyword arguments of the factory or the loader.")]
 
 
@@ -288,6 +293,7 @@ class View:
     ] = None
     rows: Annotated[str | None, Flag("--rows", "Which rows of each to export.", metavar="START:STOP")] = None
     columns: Annotated[str | None, Flag("--columns", "Which columns of each to export.", metavar="START:STOP")] = None
+    max_gib: _MaxGib = MAX_GIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +304,7 @@ class Config:
         str, Flag("--device", "Where to compute, such as cpu, cuda or cuda:1; auto takes a GPU if there is one.")
     ] = "auto"
     batch_size: Annotated[int, Flag("--batch-size", "How many samples to take at a time.")] = 16
+    max_gib: _MaxGib = MAX_GIB
     model: Model = field(default_factory=Model)
     network: Network = field(default_factory=Network)
     fit: Fit = field(default_factory=Fit)
@@ -347,7 +354,7 @@ def options_of(section: str) -> list[Option]:
 
     Example:
         >>> [option.name for option in options_of("")]
-        ['device', 'batch_size']
+        ['device', 'batch_size', 'max_gib']
     """
     table: Any = hints(Config)[section] if section else Config
     place = (section,) if section else ()

@@ -52,7 +52,7 @@ def _entry(path: Path, manifest: Manifest | None, options: Options) -> Entry:
 def _read(
     path: Path, name: str, subjects: list[str], key: str | None, values: Values, options: Options
 ) -> list[Volume]:
-    stored, beside = _load(path, key)
+    stored, beside = _load(path, key, options.max_gib)
     if stored.ndim == 2:
         stored = stored[None]
     if stored.ndim != 3:
@@ -81,9 +81,9 @@ def _read(
     ]
 
 
-def _load(path: Path, key: str | None) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+def _load(path: Path, key: str | None, max_gib: float) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
     """Return the images of a file, and what is known of them."""
-    content = npy.load(path)
+    content = npy.load(path, max_gib)
     if isinstance(content, np.ndarray):
         return content, {}
     names = list(content)

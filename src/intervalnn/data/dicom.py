@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from intervalnn.data.dicom_file import Slice, header, pixels, pydicom
 from intervalnn.data.sources import Entry, Options
 from intervalnn.data.volume import Geometry, Volume, canonical, upright
+from intervalnn.limits import check_unpacked
 
 __all__ = ["entries"]
 
@@ -40,8 +42,10 @@ def entries(paths: Sequence[Path], options: Options) -> list[Entry]:
 def _entry(name: str, slices: list[Slice], options: Options) -> Entry:
     def volumes(wanted: Collection[str]) -> Iterator[Volume]:
         images, kept = [], []
+        if options.report.attempt(name, _small_enough, slices, options.max_gib) is None:
+            return
         for one in slices:
-            image = options.report.attempt(options.name(one.path), pixels, one)
+            image = options.report.attempt(options.name(one.path), pixels, one, options.max_gib)
             if image is not None:
                 images.append(image)
                 kept.append(one)
@@ -49,6 +53,13 @@ def _entry(name: str, slices: list[Slice], options: Options) -> Entry:
             yield _volume(name, kept, np.stack(images), options)
 
     return Entry(name, frozenset(one.subject for one in slices), volumes)
+
+
+def _small_enough(slices: list[Slice], max_gib: float) -> bool:
+    unpacked = sum(math.prod(one.shape) * -(-one.bits // 8) for one in slices)
+    stored = sum(one.path.stat().st_size for one in slices)
+    check_unpacked(slices[0].path.parent, unpacked, max_gib, stored=stored)
+    return True
 
 
 def _consistent(slices: list[Slice], options: Options) -> list[Slice]:

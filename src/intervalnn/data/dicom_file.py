@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from intervalnn.data.dicom_size import check_frame, plain
 from intervalnn.data.report import Unreadable
 from intervalnn.data.sources import Options
 from intervalnn.data.units import AIR, finite
@@ -29,7 +30,7 @@ _HEADER = [
     *("SOPClassUID", "Modality", "ImageType", "PatientID", "StudyInstanceUID", "SeriesInstanceUID"),
     *("SeriesDescription", "ConvolutionKernel", "InstanceNumber", "NumberOfFrames"),
     *("ImagePositionPatient", "ImageOrientationPatient", "PixelSpacing", "SliceThickness", "SpacingBetweenSlices"),
-    *("Rows", "Columns", "SamplesPerPixel", "RescaleSlope", "RescaleIntercept", "RescaleType"),
+    *("Rows", "Columns", "SamplesPerPixel", "BitsAllocated", "RescaleSlope", "RescaleIntercept", "RescaleType"),
 ]
 _PIXELS = [
     *("Rows", "Columns", "SamplesPerPixel", "PhotometricInterpretation", "PlanarConfiguration", "NumberOfFrames"),
@@ -81,6 +82,7 @@ class Slice:
     series: str
     instance: int
     shape: tuple[int, int]
+    bits: int
     position: NDArray[np.float64]
     row_step: NDArray[np.float64]
     column_step: NDArray[np.float64]
@@ -95,7 +97,9 @@ class Slice:
 def header(path: Path, options: Options) -> Slice | None:
     """Return what a file says of its slice, or None if the user did not ask for it."""
     with quiet():
-        header = pydicom().dcmread(path, stop_before_pixels=True, specific_tags=_HEADER, force=True)
+        header = pydicom().dcmread(
+            plain(path, options.max_gib), stop_before_pixels=True, specific_tags=_HEADER, force=True
+        )
         if "SOPClassUID" not in header and "Modality" not in header:
             raise Unreadable("is no DICOM file")
         if not _asked_for(header, options):
@@ -111,6 +115,7 @@ def header(path: Path, options: Options) -> Slice | None:
             series=str(header.get("SeriesInstanceUID") or path.parent),
             instance=int(header.get("InstanceNumber") or 0),
             shape=(int(header.Rows), int(header.Columns)),
+            bits=int(header.get("BitsAllocated") or 16),
             position=position,
             row_step=row * down,
             column_step=column * across,
@@ -196,13 +201,16 @@ def _subject(header: Dataset, path: Path, options: Options) -> str:
     return "p-" + hashlib.sha256(patient.encode()).hexdigest()[:12]
 
 
-def pixels(one: Slice) -> NDArray[np.float32]:
+def pixels(one: Slice, max_gib: float) -> NDArray[np.float32]:
     """Return a slice in Hounsfield units, as it is stored."""
     with quiet():
-        data = pydicom().dcmread(one.path, specific_tags=_PIXELS, force=True)
+        data = pydicom().dcmread(plain(one.path, max_gib), specific_tags=_PIXELS, force=True)
         if "PixelData" not in data:
             raise Unreadable("has no pixels, or was cut short")
+        if (data.Rows, data.Columns, int(data.get("NumberOfFrames") or 1)) != (*one.shape, 1):
+            raise Unreadable("has another header than a moment before")
         data.file_meta.TransferSyntaxUID = _syntax(data)
+        check_frame(one.path, data, max_gib)
         stored = data.pixel_array
         if stored.shape != one.shape:
             raise Unreadable(f"has pixels of shape {stored.shape}, where its header says {one.shape}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -15,10 +16,14 @@ from intervalnn.data.report import Unreadable
 from intervalnn.data.sources import Entry, Options
 from intervalnn.data.units import Values, to_hu
 from intervalnn.data.volume import Unit, Volume
+from intervalnn.limits import check_unpacked
 
 __all__ = ["entries"]
 
 _MODES = {"L": np.uint8, "I;16": np.uint16, "I;16L": np.uint16, "I;16B": np.uint16, "I": np.int32, "F": np.float32}
+_FORMATS = ("PNG", "TIFF")  # whatever the name says: Pillow reads others by programs of their own
+_PAGES = 2**14  # of a TIFF file; Pillow takes the longer to find a page, the more there are before it
+_TILES = (322, 323)  # the tags with the size of a tile, which may be larger than the image
 
 
 def pillow() -> Any:
@@ -56,7 +61,11 @@ def _entry(folder: Path, subject: str, files: list[Path], values: Values, option
 
     def volumes(wanted: Collection[str]) -> Iterator[Volume]:
         read: list[tuple[Path, NDArray[np.float32], Unit]] = []
-        for path in files:
+        sizes = {path: options.report.attempt(options.name(path), _size, path, options.max_gib) for path in files}
+        small = {path: size for path, size in sizes.items() if size is not None}
+        if options.report.attempt(name, _small_enough, folder, small, options.max_gib) is None:
+            return
+        for path in small:
             for image, unit in options.report.attempt(options.name(path), _read, path, values, options) or ():
                 read.append((path, image, unit))
         if not read:
@@ -83,15 +92,35 @@ def _entry(folder: Path, subject: str, files: list[Path], values: Values, option
     return Entry(name, frozenset([subject]), volumes)
 
 
+def _size(path: Path, max_gib: float) -> int:
+    """Return how many bytes the images of a file unpack to, if these are not too many."""
+    size = 0
+    with pillow().open(path, formats=_FORMATS) as image:
+        for number in range(_PAGES + 1):
+            try:
+                image.seek(number)
+            except EOFError:
+                return size
+            if image.mode not in _MODES:
+                raise Unreadable(f"must have one channel of 8, 16 or 32 bits, got mode {image.mode}")
+            tile = [image.tag_v2.get(tag, 1) for tag in _TILES] if image.format == "TIFF" else [1, 1]
+            size += max(math.prod(image.size), math.prod(tile)) * np.dtype(_MODES[image.mode]).itemsize
+            check_unpacked(path, size, max_gib)
+    raise Unreadable(f"has more than {_PAGES} images; divide it into several files")
+
+
+def _small_enough(folder: Path, sizes: dict[Path, int], max_gib: float) -> bool:
+    check_unpacked(folder, sum(sizes.values()), max_gib, stored=sum(path.stat().st_size for path in sizes))
+    return True
+
+
 def _read(path: Path, values: Values, options: Options) -> list[tuple[NDArray[np.float32], Unit]]:
     """Return the images of a file, of which a TIFF may have several."""
-    with pillow().open(path) as image:
+    with pillow().open(path, formats=_FORMATS) as image:
         image.verify()  # the checksums of PNG, which reading the pixels leaves out
-    with pillow().open(path) as image:
+    with pillow().open(path, formats=_FORMATS) as image:
         frames = []
         for number in range(getattr(image, "n_frames", 1)):
             image.seek(number)
-            if image.mode not in _MODES:
-                raise Unreadable(f"must have one channel of 8, 16 or 32 bits, got mode {image.mode}")
             frames.append(to_hu(np.array(image, _MODES[image.mode]), values, options.window))
         return frames

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -14,11 +15,13 @@ from intervalnn.data.report import Unreadable
 from intervalnn.data.sources import Entry, Options
 from intervalnn.data.units import to_hu
 from intervalnn.data.volume import Geometry, Volume
+from intervalnn.limits import check_unpacked, inflated
 
 __all__ = ["entries"]
 
 _NAME = re.compile(r"ground_truth_(train|validation|test)_(\d{3})\.(?:hdf5|h5)")
 _PER_FILE = 128
+_DEFLATE, _SAME_SIZE = 1, (2, 3, 5, 6)  # numbers of HDF5's filters; the latter give no more bytes than a chunk has
 _WIDTH = 260.0  # millimetres: all images are taken to be 26 cm wide, whatever they were
 
 
@@ -45,21 +48,21 @@ def _entry(path: Path, options: Options) -> Entry:
         raise Unreadable("is not named as in LoDoPaB-CT: ground_truth_{train,validation,test}_{000}.hdf5")
     name, part = options.name(path), match[1]
     with h5py().File(path) as file:
-        count = len(_data(file, path))
+        count = len(_data(file, path, options.max_gib))
     rows = _rows(path, part, _PER_FILE * int(match[2]), count, options)
 
     def volumes(wanted: Collection[str]) -> Iterator[Volume]:
         for subject, index in rows.items():
             if subject not in wanted:
                 continue
-            volume = options.report.attempt(name, _read, path, name, subject, index)
+            volume = options.report.attempt(name, _read, path, name, subject, index, options.max_gib)
             if volume is not None:
                 yield volume
 
     return Entry(name, frozenset(rows), volumes)
 
 
-def _data(file: Any, path: Path) -> Any:
+def _data(file: Any, path: Path, max_gib: float) -> Any:
     """Return the images of a file, if the file itself holds them: HDF5 can point to others in three ways."""
     link = file.get("data", getlink=True)
     if link is not None and not isinstance(link, h5py().HardLink):
@@ -71,7 +74,24 @@ def _data(file: Any, path: Path) -> Any:
         raise Unreadable("must hold its numbers itself, and takes them from other files, which are not read")
     if not 0 < found.nbytes <= DEFLATED * path.stat().st_size:
         raise Unreadable(f"cannot hold what it promises, {found.shape} numbers")
+    check_unpacked(path, found.nbytes, max_gib)
+    if found.chunks is not None:
+        _check_chunks(found, path, max_gib)
     return found
+
+
+def _check_chunks(data: Any, path: Path, max_gib: float) -> None:
+    """Refuse chunks that unpack to too much: HDF5 unpacks each to its end, however large it ought to be."""
+    check_unpacked(path, math.prod(data.chunks) * data.dtype.itemsize, max_gib)
+    filters = data.id.get_create_plist()
+    packed = [kind for i in range(filters.get_nfilters()) if (kind := filters.get_filter(i)[0]) not in _SAME_SIZE]
+    if len(packed) > 1:
+        raise Unreadable("has chunks that are packed twice, which is not read")
+    large: list[tuple[int, ...]] = []
+    data.id.chunk_iter(lambda each: large.append(each.chunk_offset) if each.size * DEFLATED > max_gib * 2**30 else None)
+    for place in large if packed == [_DEFLATE] else ():
+        for _ in inflated(path, data.id.read_direct_chunk(place)[1], max_gib):
+            pass  # it is too much, or it is not
 
 
 def _rows(path: Path, part: str, start: int, count: int, options: Options) -> dict[str, list[int]]:
@@ -93,9 +113,9 @@ def _rows(path: Path, part: str, start: int, count: int, options: Options) -> di
     return rows
 
 
-def _read(path: Path, name: str, subject: str, index: list[int]) -> Volume:
+def _read(path: Path, name: str, subject: str, index: list[int], max_gib: float) -> Volume:
     with h5py().File(path) as file:
-        stored = _data(file, path)[index]
+        stored = _data(file, path, max_gib)[index]
     # The authors transposed each DICOM image, for their operator's sake.
     images, unit = to_hu(stored.transpose(0, 2, 1), "lodopab")
     pixel = _WIDTH / images.shape[1]

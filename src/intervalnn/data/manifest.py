@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from intervalnn.data.units import Values
+from intervalnn.limits import check_file
 
 __all__ = ["FILE", "Manifest"]
 
@@ -33,8 +34,9 @@ class Manifest:
     def load(path: str | Path) -> Manifest:
         """Read a manifest, or refuse it."""
         path = Path(path)
+        check_file(path)
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(path.read_text(encoding="utf-8-sig"))  # with the mark of Windows before it, or without
             volumes = {volume["file"]: volume for volume in content["volumes"]}
             listed = all(volume.get("subject") or volume.get("subject_ids") for volume in volumes.values())
             key, value = content.get("array"), str(content.get("value", "")).lower().replace(" ", "")

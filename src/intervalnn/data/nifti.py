@@ -17,6 +17,7 @@ from intervalnn.data.report import Unreadable
 from intervalnn.data.sources import Entry, Options
 from intervalnn.data.units import to_hu
 from intervalnn.data.volume import Geometry, Volume, canonical, restored, restored_affine, upright
+from intervalnn.limits import MAX_GIB, check_file, check_unpacked
 
 __all__ = ["entries", "load", "write"]
 
@@ -35,10 +36,14 @@ def nibabel() -> Any:
     return package
 
 
-def load(path: Path) -> Any:
-    """Return an image of nibabel's, once the file is known to hold all that its header promises."""
-    size = path.stat().st_size if path.suffix != ".gz" else _unzipped(path)
-    image = nibabel().load(path)
+def load(path: Path, max_gib: float = MAX_GIB) -> Any:
+    """Return an image of nibabel's, once the file is known to hold what its header promises, and not too much.
+
+    The numbers are read rather than mapped, since a file that is cut short while it is mapped ends the process.
+    """
+    check_file(path)
+    size = path.stat().st_size if path.suffix != ".gz" else _unzipped(path, max_gib)
+    image = nibabel().load(path, mmap=False)
     stored = image.dataobj
     promised = int(stored.offset) + math.prod(map(int, stored.shape)) * stored.dtype.itemsize
     if promised > size:
@@ -46,10 +51,14 @@ def load(path: Path) -> Any:
     return image
 
 
-def _unzipped(path: Path) -> int:
-    """Return how many bytes are in a gzip file, read to its end, where the checksum is."""
+def _unzipped(path: Path, max_gib: float) -> int:
+    """Return how many bytes are in a gzip file, read to its end, where the checksum is, if these are not too many."""
+    size = 0
     with gzip.open(path) as file:
-        return sum(len(part) for part in iter(partial(file.read, 2**20), b""))
+        for part in iter(partial(file.read, 2**20), b""):
+            size += len(part)
+            check_unpacked(path, size, max_gib)
+    return size
 
 
 def entries(paths: Sequence[Path], options: Options) -> list[Entry]:
@@ -71,7 +80,7 @@ def _entry(path: Path, options: Options) -> Entry:
 
 
 def _read(path: Path, name: str, subject: str, options: Options) -> Volume:
-    image = load(path)
+    image = load(path, options.max_gib)
     if image.get_data_dtype().kind not in "iuf":
         raise Unreadable(f"holds {image.get_data_dtype()}, not plain numbers")
     stored = np.asarray(image.dataobj)  # scaled by the slope and intercept of the header

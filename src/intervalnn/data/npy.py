@@ -13,9 +13,12 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from intervalnn.limits import MAX_GIB, TooLarge, check_file, check_limit, check_unpacked
+
 __all__ = ["DEFLATED", "Npz", "load", "load_mapped"]
 
 DEFLATED = 1032  # the most bytes that one byte of deflate can stand for
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as numpy writes; zipfile unpacks others without a limit
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -24,12 +27,17 @@ class Npz(Mapping[str, NDArray[Any]]):
 
     Args:
         path: The file.
+        max_gib: How much all of its arrays may unpack to, in GiB, unless the file is as large itself.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, max_gib: float = MAX_GIB) -> None:
+        self.path, self.max_gib = path, max_gib
+        check_limit(max_gib)
+        check_file(path)
         with path.open("rb") as file, _whole(path, "npz"), zipfile.ZipFile(file) as archive:
             _check_index(file, len(archive.namelist()))
+            _check_members(archive)
+            check_unpacked(path, sum(each.file_size for each in archive.infolist()), max_gib)
             for name in archive.namelist():
                 archive.open(name).close()  # where the name in the archive's index and the one on the spot are compared
             self._names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
@@ -39,6 +47,8 @@ class Npz(Mapping[str, NDArray[Any]]):
             raise KeyError(name)
         with self.path.open("rb") as opened, _whole(self.path, "npz"), zipfile.ZipFile(opened) as archive:
             about = archive.getinfo(f"{name}.npy")
+            check_unpacked(self.path, about.file_size, self.max_gib)  # again, since the file may be another by now
+            _check_members(archive)
             if about.file_size > DEFLATED * self.path.stat().st_size:
                 raise ValueError(f"{name} cannot be as large as it says, {about.file_size} bytes")
             with archive.open(about) as file:
@@ -53,11 +63,12 @@ class Npz(Mapping[str, NDArray[Any]]):
         return len(self._names)
 
 
-def load(path: Path) -> NDArray[Any] | Npz:
+def load(path: Path, max_gib: float = MAX_GIB) -> NDArray[Any] | Npz:
     """Return the array in an npy file, or those in an npz file, whatever its name."""
+    check_file(path)
     with path.open("rb") as file:
         if file.read(2) == b"PK":
-            return Npz(path)
+            return Npz(path, max_gib)
         file.seek(0)
         with _whole(path, "npy"):
             _check(file, path.stat().st_size)
@@ -67,6 +78,7 @@ def load(path: Path) -> NDArray[Any] | Npz:
 
 def load_mapped(path: Path) -> NDArray[Any]:
     """Return the array in an npy file, mapped into memory rather than read."""
+    check_file(path)
     with path.open("rb") as file, _whole(path, "npy"):
         _check(file, path.stat().st_size)
         mapped: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
@@ -80,6 +92,15 @@ def _check_index(file: BinaryIO, found: int) -> None:
     listed = int.from_bytes(end[10:12], "little")
     if end.startswith(b"PK\5\6") and listed not in (found, 0xFFFF):  # which stands for more than fit there
         raise ValueError(f"its index must list {listed} arrays, and lists {found}")
+
+
+def _check_members(archive: zipfile.ZipFile) -> None:
+    """Refuse an archive in which a name stands for two arrays, or that is packed otherwise than numpy packs."""
+    names = archive.namelist()
+    if len(set(names)) < len(names):
+        raise ValueError("it has two arrays of one name")
+    if other := next((each.filename for each in archive.infolist() if each.compress_type not in PACKED), None):
+        raise ValueError(f"{other} must be stored or deflated, and is packed otherwise")
 
 
 def _check(file: BinaryIO, size: int) -> None:
@@ -107,5 +128,7 @@ def _whole(path: Path, kind: str) -> Iterator[None]:
     """Say of whatever a damaged file does to a library that it is damaged, and which it is."""
     try:
         yield
+    except TooLarge:  # which says so itself
+        raise
     except Exception as error:
         raise ValueError(f"{path} is no {kind} file of plain numbers, or a part of one only ({error})") from error

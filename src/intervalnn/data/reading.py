@@ -14,6 +14,7 @@ from intervalnn.data.report import Errors, Report
 from intervalnn.data.sources import Entry, Options
 from intervalnn.data.units import Values
 from intervalnn.data.volume import Kind, Volume
+from intervalnn.limits import MAX_GIB, check_file
 
 __all__ = ["Volumes", "read"]
 
@@ -87,6 +88,7 @@ def read(
     key: str | None = None,
     description: str | None = None,
     kernel: str | None = None,
+    max_gib: float = MAX_GIB,
 ) -> Volumes:
     """Return the CT volumes of a folder or a file, to be read one by one.
 
@@ -109,10 +111,13 @@ def read(
         key: Name of the array in an npz file.
         description: Read the DICOM series with this SeriesDescription; a pattern, in any case.
         kernel: Read the DICOM series with this ConvolutionKernel; a pattern, in any case.
+        max_gib: How much a volume may unpack to, in GiB, unless its files are as large themselves.
     """
     source = Path(source)
     if not source.exists():
         raise FileNotFoundError(f"there is no file or folder {source}")
+    if not source.is_dir():
+        check_file(source)
     root = source.resolve() if source.is_dir() else source.resolve().parent
     found = _found(root, files) if source.is_dir() else [source.resolve()]
     kind, paths = _of_one_kind(found, kind, source)
@@ -127,7 +132,7 @@ def read(
         if value is not None and kind not in _TAKES[option]:
             raise ValueError(f"{option} is for {' or '.join(_TAKES[option])}, and these files are of kind {kind!r}")
     report = Report(errors)
-    options = Options(root, report, None if subject is None else re.compile(subject), **given)
+    options = Options(root, report, None if subject is None else re.compile(subject), **given, max_gib=max_gib)
     entries = _READERS[kind](paths, options)
     return Volumes(entries, report, (s for entry in entries for s in entry.subjects))
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, ParamSpec, TypeVar
 
+from intervalnn.limits import TooLarge
+
 __all__ = ["Errors", "Report", "Skipped", "Unreadable"]
 
 Errors = Literal["skip", "refuse"]
@@ -77,6 +79,8 @@ class Report:
             return reader(*args, **kwargs)
         except Unreadable as error:
             reason = str(error)
+        except TooLarge as error:
+            reason = error.reason
         except (Refused, MemoryError, ImportError):
             raise
         except Exception as error:  # whatever a damaged file does to a library

@@ -10,6 +10,7 @@ from pathlib import Path
 from intervalnn.data.report import Report
 from intervalnn.data.units import Values
 from intervalnn.data.volume import Volume
+from intervalnn.limits import MAX_GIB, check_limit
 
 __all__ = ["Entry", "Options"]
 
@@ -29,6 +30,7 @@ class Options:
         key: Name of the array in a file.
         description: What a series must be described as.
         kernel: The kernel that a series must have been reconstructed with.
+        max_gib: How much a volume may unpack to.
     """
 
     root: Path
@@ -39,6 +41,10 @@ class Options:
     key: str | None = None
     description: str | None = None
     kernel: str | None = None
+    max_gib: float = MAX_GIB
+
+    def __post_init__(self) -> None:
+        check_limit(self.max_gib)
 
     def name(self, path: Path) -> str:
         """Return the path from where reading began."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from intervalnn import guarantee, losses, metrics
+from intervalnn.data.npy import Npz
 from intervalnn.evaluation import evaluate
 from intervalnn.files import replacing
 from intervalnn.network import IntervalNetwork
@@ -144,7 +145,7 @@ def _keep(path: Path, name: str, method: Any, test: DataLoader[Any], examples: T
     """Add what the method predicts for some test samples to a file of arrays."""
     x, y = (torch.stack(parts) for parts in zip(*(test.dataset[i] for i in examples.tolist()), strict=True))
     prediction: Prediction = method.predict(x).cpu()
-    arrays = dict(np.load(path)) if path.exists() else {}
+    arrays: dict[str, Any] = dict(Npz(path)) if path.exists() else {}
     arrays |= {"x": x.cpu().numpy(), "y": y.cpu().numpy()}
     arrays |= {f"{name}/{part}": prediction[part].float().numpy() for part in ("point", "below", "above", "score")}
     with replacing(path) as temporary, temporary.open("wb") as file:

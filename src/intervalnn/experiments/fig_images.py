@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from intervalnn.data.npy import Npz
 from intervalnn.experiments.comparison import WITH_DIRECTION
 from intervalnn.experiments.tables import so_many
 from intervalnn.report.curves import direction, markov
@@ -25,7 +24,7 @@ def draw(folder: Path) -> list[Path]:
     runs = [Run.load(path) for path in sorted(folder.glob("seed-*.json"))]
     figures = folder / "figures"
     kept = min(folder.glob("seed-*.npz"), default=None)  # large, so maybe not everywhere
-    written = [] if kept is None else _examples(dict(np.load(kept)), figures)
+    written = [] if kept is None else _examples(dict(Npz(kept)), figures)
     curves = {
         name: [run.settings["curves"][name]["direction"] for run in runs]
         for name in WITH_DIRECTION

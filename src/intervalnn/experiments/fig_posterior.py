@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from intervalnn.bayes import predictive_density
+from intervalnn.data.npy import Npz
 from intervalnn.experiments.deconvolution import examples
 from intervalnn.interval import Interval
 from intervalnn.report.density import bounds
@@ -18,7 +18,7 @@ __all__ = ["draw"]
 
 def draw(folder: Path) -> list[Path]:
     """Draw the component of the first noisy test signal whose bounds have the median width."""
-    arrays = dict(np.load(max(examples(folder))))
+    arrays = dict(Npz(max(examples(folder))))
     point, below, above = (torch.from_numpy(arrays[f"INN/{part}"][0, 0]) for part in ("point", "below", "above"))
     chosen = int((below + above).argsort()[len(point) // 2])
     own = Interval(*(part[chosen].double() for part in (point, below, above)))

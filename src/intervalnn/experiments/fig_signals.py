@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
+from intervalnn.data.npy import Npz
 from intervalnn.experiments.deconvolution import examples
 from intervalnn.report.signals import columns
 from intervalnn.report.style import save
@@ -18,7 +17,7 @@ METHODS = ("MC dropout", "ProbOut, published", "INN, published", "INN")
 
 def draw(folder: Path) -> list[Path]:
     """Draw each example of the first run: without noise on the left, with noise on the right."""
-    settings = {f"noise {path.stem.split('-')[1]}": dict(np.load(path)) for path in examples(folder)}
+    settings = {f"noise {path.stem.split('-')[1]}": dict(Npz(path)) for path in examples(folder)}
     count = len(next(iter(settings.values()))["y"])
     names = [name for name in METHODS if all(f"{name}/point" in arrays for arrays in settings.values())]
     written = []

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from intervalnn.data.npy import load_mapped
 from intervalnn.files import replacing
 from intervalnn.tasks import ImageTask
 
@@ -53,8 +54,8 @@ def inputs(
 def _read(path: Path, shape: tuple[int, ...]) -> Tensor | None:
     """Return what the file holds; None where there is none, or one that is not whole."""
     try:
-        values = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        values = np.array(load_mapped(path))
+    except (OSError, ValueError):
         return None
     return torch.from_numpy(values) if values.shape == shape and values.dtype == np.float32 else None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from intervalnn.data.npy import Npz
 from intervalnn.experiments import run_time, tables
 from intervalnn.experiments.comparison import WITH_DIRECTION
 from intervalnn.experiments.tables import WINKLER, comparison, published, together
@@ -47,7 +48,7 @@ def page(folder: Path) -> str:
 
 def _large_errors(folder: Path, noise: float) -> str:
     """Return how often the direction is right, for all errors and for large ones, on the signals kept as examples."""
-    files = [dict(np.load(path)) for path in sorted(folder.glob(f"noise-{noise:g}-seed-*.npz"))]
+    files = [dict(Npz(path)) for path in sorted(folder.glob(f"noise-{noise:g}-seed-*.npz"))]
     lines = [
         "\nWhere the wide side points to: share of right directions among the largest errors, on the example signals "
         "of all runs. A wide side says where large errors lie; where errors are skewed, small ones lie on the other.\n",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from intervalnn.data.npy import Npz
 from intervalnn.report.groups import Group
 from intervalnn.report.style import BAND, POINT, TARGET, figure, tidy
 from intervalnn.report.words import meaning
@@ -54,9 +54,8 @@ def examples(group: Group) -> list[Example]:
 def _load(path: Path) -> Arrays:
     """Return the arrays of a file; none where there is no such file, or no such arrays in it."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        arrays: Arrays = dict(Npz(path))
+    except (OSError, ValueError):
         return {}
     return arrays if "y" in arrays and "x" in arrays else {}
 

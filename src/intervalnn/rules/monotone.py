@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval, capped, cut
 from intervalnn.kinks import ahead, beyond
 from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still
@@ -23,7 +24,7 @@ INDICES = "is an index, which an interval does not have: which entry is largest 
     aten.tanh, aten.log, aten.log2, aten.log10, aten.log1p,
     aten.asin, aten.atan, aten.sinh, aten.asinh, aten.atanh, aten.erf, aten.erfinv, aten.expm1,
     aten.hardshrink, aten.log_sigmoid, aten.floor, aten.ceil, aten.round,
-    aten.trunc, aten.logit, aten.special_ndtr,
+    aten.trunc, aten.logit, aten.special_ndtr, aten.special_ndtri, aten.special_log_ndtr, aten.special_i1,
 )  # fmt: skip
 def monotone(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of each entry alone that is non-decreasing."""
@@ -36,12 +37,22 @@ def _ends(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
 
 
 @rule(
-    aten.sigmoid, aten.exp, aten.exp2, aten.sqrt, aten.acosh,
+    aten.sigmoid, aten.exp, aten.exp2, aten.acosh,
     sign="nonnegative",
 )  # fmt: skip
 def nonnegative(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a non-decreasing function whose values are never negative."""
     return monotone(fn, x, *args, **kwargs)
+
+
+@rule(aten.sqrt, sign="nonnegative")
+def sqrt(fn: Function, x: Interval) -> Interval:
+    """Bound a root; where a gap opens from zero, its endless slope would make a gradient of zero one that is none."""
+
+    def root(end: Tensor) -> Tensor:
+        return torch.where(end == 0, end, fn(torch.where(end == 0, 1.0, end)))
+
+    return still(x, Interval.around(fn(x.point), root(x.lower), root(x.upper), x.gap_dtype))
 
 
 @rule(aten.celu, aten.selu, aten.hardtanh, aten.softshrink)
@@ -68,6 +79,13 @@ def nonnegative_bent(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> In
 def keeps_sign(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of many entries that is non-decreasing in each, and no less than the least of them."""
     return _ends(fn, x, *args, **kwargs)
+
+
+@rule(aten.nanmedian.default, sign="keeps")
+def nanmedian(fn: Function, x: Interval) -> Interval:
+    """Bound a median that passes over what is not a number; an end that is none may lie anywhere."""
+    point, lower, upper = (fn(part) for part in (x.point, *known_ends(x)))
+    return Interval.around(point, lower, upper, x.gap_dtype)
 
 
 @rule(aten.max_pool1d, aten.max_pool2d, aten.max_pool3d, sign="keeps")
@@ -255,7 +273,7 @@ def _ends_of_all(fn: Function, *args: Any) -> tuple[Tensor, Tensor]:
 
 
 @rule(
-    aten.max.dim, aten.min.dim, aten.cummax, aten.cummin, aten.median.dim,
+    aten.cummax, aten.cummin, aten.median.dim, aten.nanmedian.dim,
     aten.max_pool2d_with_indices, aten.max_pool3d_with_indices, aten.adaptive_max_pool1d,
     aten.adaptive_max_pool2d, aten.adaptive_max_pool3d, aten.sort, aten.kthvalue, sign="keeps", hidden={1: INDICES},
 )  # fmt: skip
@@ -284,12 +302,12 @@ def log_sigmoid_forward(fn: Callable[..., Any], x: Interval) -> tuple[Interval, 
     return values_and_indices(fn, x)
 
 
-@rule(aten._to_copy, aten.to, sign="keeps")
-def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+@rule(aten._to_copy, aten.to, sign="keeps", complexes=True)
+def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval | Discrete:
     """Bound a change of dtype or device; rounding is monotone."""
     point = fn(x.point, *args, **kwargs)
     if not (point.is_floating_point() or point.is_complex()):
-        raise TypeError(f"an interval cannot be cast to {point.dtype}: which integer it is may change inside it")
+        return _whole(point, x, lambda end: fn(end, *args, **kwargs))
     if x.dtype.is_complex and not point.is_complex():  # which drops the imaginary part
         x = x.map(torch.real)
     if point.dtype == x.dtype or point.is_complex():
@@ -300,3 +318,14 @@ def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
         bounds = Interval(point, x.below.to(point.device), x.above.to(point.device))
     dtype = x.gap_dtype if x.gap_dtype != x.dtype else point.dtype
     return Interval(point, bounds.below.to(dtype), bounds.above.to(dtype))
+
+
+def _whole(point: Tensor, x: Interval, fn: Function) -> Discrete:
+    """Bound a cast to whole numbers, which may be any where an end is not a number or out of their range."""
+    if point.dtype == torch.bool:
+        return Discrete.around(point, *((x.lower > 0) | (x.upper < 0), (x.lower != 0) | (x.upper != 0)))
+    least, largest = torch.iinfo(point.dtype).min, torch.iinfo(point.dtype).max
+    lower, upper = x.lower, x.upper
+    inside = (lower > least) & (upper < largest) | (x.width == 0)
+    lower, upper = (fn(torch.where(inside, end, 0.0)) for end in (lower, upper))
+    return Discrete.around(point, torch.where(inside, lower, least), torch.where(inside, upper, largest))

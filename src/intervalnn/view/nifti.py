@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from intervalnn.data.nifti import load, nibabel
 from intervalnn.data.volume import canonical, upright
+from intervalnn.limits import MAX_GIB, TooLarge
 from intervalnn.view.record import Array, Record, assemble
 
 __all__ = ["NAME", "load_nifti", "nifti_sets"]
@@ -32,7 +33,7 @@ def nifti_sets(folder: Path) -> dict[str, dict[str, Path]]:
     return {prefix: files for prefix, files in sets.items() if "point" in files}
 
 
-def load_nifti(path: str | Path, *, unit: str | None = None) -> Record:
+def load_nifti(path: str | Path, *, unit: str | None = None, max_gib: float = MAX_GIB) -> Record:
     """Return the prediction in a set of NIfTI files, as :func:`intervalnn.volumes.write_volume` writes it.
 
     Slices are axial, from head to feet, with the front up and the right side of the body to the left.
@@ -42,6 +43,7 @@ def load_nifti(path: str | Path, *, unit: str | None = None) -> Record:
             (``case7_lower.nii.gz``, ...) lie beside it.
         unit: Of the point, such as ``"HU"``, where the file does not say in its description
             (``intervalnn point, HU``) or says otherwise.
+        max_gib: How much each file may unpack to, in GiB, unless it is as large itself.
     """
     path = Path(path)
     if not path.exists():
@@ -53,7 +55,7 @@ def load_nifti(path: str | Path, *, unit: str | None = None) -> Record:
             f"{path} must be one of a set of files whose names end in the part they hold, with point.nii.gz, "
             f"lower.nii.gz and upper.nii.gz at least; parts are {', '.join(PARTS)}"
         )
-    images = {part: _read(file) for part, file in files.items()}
+    images = {part: _read(file, max_gib) for part, file in files.items()}
     point = images["point"]
     for part, image in images.items():
         if image.array.shape != point.array.shape or not np.allclose(image.affine, point.affine, rtol=1e-3, atol=1e-2):
@@ -82,11 +84,13 @@ class _Image(NamedTuple):
     promise: str
 
 
-def _read(path: Path) -> _Image:
+def _read(path: Path, max_gib: float) -> _Image:
     nibabel()  # which says how to get it
     try:
-        image = load(path)
+        image = load(path, max_gib)
         stored = np.asarray(image.dataobj, dtype=np.float32)
+    except TooLarge:  # which says so itself
+        raise
     except Exception as error:  # whatever a damaged file does to a library
         raise ValueError(f"{path} is no NIfTI file of real numbers, or a part of one only ({error})") from error
     if stored.ndim == 4 and stored.shape[3] == 1:

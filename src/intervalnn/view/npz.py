@@ -13,6 +13,7 @@ from torch import Tensor
 
 from intervalnn.data.npy import Npz
 from intervalnn.files import replacing
+from intervalnn.limits import MAX_GIB
 from intervalnn.prediction import Prediction
 from intervalnn.view.record import Array, Record, assemble
 
@@ -67,7 +68,7 @@ def save_npz(
     return path
 
 
-def load_npz(path: str | Path, *, unit: str | None = None, dims: int | None = None) -> Record:
+def load_npz(path: str | Path, *, unit: str | None = None, dims: int | None = None, max_gib: float = MAX_GIB) -> Record:
     """Return the prediction in an npz file; nothing in it is unpickled.
 
     The file must have ``point``, and ``below`` and ``above`` or ``lower`` and ``upper``. It may have ``score``,
@@ -78,11 +79,10 @@ def load_npz(path: str | Path, *, unit: str | None = None, dims: int | None = No
         path: The file.
         unit: What to take instead of the unit in the file.
         dims: What to take instead of the dims in the file.
+        max_gib: How much the file may unpack to, in GiB, unless it is as large itself.
     """
     path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
-    file = Npz(path)
+    file = Npz(path, max_gib)
     arrays: dict[str, Any] = {name: file[name] for name in file if name in (*ARRAYS, *FACTS)}
     if "point" not in arrays:
         raise ValueError(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from intervalnn.files import replacing
+from intervalnn.limits import MAX_GIB
 from intervalnn.view.levels import Levels
 from intervalnn.view.source import entries
 
@@ -47,6 +48,7 @@ def export_html(
     columns: slice = slice(None),
     unit: str | None = None,
     dims: int | None = None,
+    max_gib: float = MAX_GIB,
 ) -> Path:
     """Write a prediction as one HTML file that opens in a browser without a server, and return its path.
 
@@ -58,8 +60,9 @@ def export_html(
         columns: Which columns.
         unit: Of the point, such as ``"HU"``, where the files do not say or say otherwise.
         dims: 2 for images, 1 for signals, where the shape does not tell.
+        max_gib: How much a file may unpack to, in GiB, unless it is as large itself.
     """
-    found = entries(path, unit=unit, dims=dims)
+    found = entries(path, unit=unit, dims=dims, max_gib=max_gib)
     if len(found) > 1:
         names = ", ".join(entry.name for entry in found)
         raise ValueError(

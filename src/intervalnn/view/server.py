@@ -21,6 +21,7 @@ from typing import Any
 
 import click
 
+from intervalnn.limits import MAX_GIB
 from intervalnn.view.levels import Levels
 from intervalnn.view.page import SCRIPTS, STATIC, STYLE, page
 from intervalnn.view.source import Entry, entries
@@ -49,6 +50,7 @@ def view(
     open_browser: bool = True,
     unit: str | None = None,
     dims: int | None = None,
+    max_gib: float = MAX_GIB,
     say: Callable[[str], object] = click.echo,
 ) -> None:
     """Show a prediction in the browser, until Ctrl-C.
@@ -59,9 +61,13 @@ def view(
         open_browser: Whether to open the page, beside saying its address.
         unit: Of the point, such as ``"HU"``, where the files do not say or say otherwise.
         dims: 2 for images, 1 for signals, where the shape does not tell.
+        max_gib: How much a file may unpack to, in GiB, unless it is as large itself.
         say: Is given the address.
     """
-    with contextlib.suppress(KeyboardInterrupt), serving(path, port=port, unit=unit, dims=dims) as address:
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        serving(path, port=port, unit=unit, dims=dims, max_gib=max_gib) as address,
+    ):
         say(f"Showing {path} at {address}\nOnly this machine can open it. Ctrl-C stops.")
         if open_browser:
             webbrowser.open(address)
@@ -69,12 +75,19 @@ def view(
 
 
 @contextlib.contextmanager
-def serving(path: str | Path, *, port: int = 0, unit: str | None = None, dims: int | None = None) -> Iterator[str]:
+def serving(
+    path: str | Path,
+    *,
+    port: int = 0,
+    unit: str | None = None,
+    dims: int | None = None,
+    max_gib: float = MAX_GIB,
+) -> Iterator[str]:
     """Serve the viewer in the background, and give its address.
 
     A single prediction is read first, so that what is wrong with it is raised here.
     """
-    shelf = Shelf(entries(path, unit=unit, dims=dims))
+    shelf = Shelf(entries(path, unit=unit, dims=dims, max_gib=max_gib))
     if len(shelf.entries) == 1:
         shelf.levels(0)
     with _Server(port, shelf) as server:
