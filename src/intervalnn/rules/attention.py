@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from intervalnn.interval import Interval, capped, cut
-from intervalnn.rules.arithmetic import around, point_of
+from intervalnn.rules.arithmetic import around, least, point_of
 from intervalnn.rules.bilinear import bound_product, split
 from intervalnn.table import apply, aten, rule
 
@@ -89,8 +89,8 @@ def weighted_mean(point: Tensor, weights: Interval, values: Value) -> Interval:
     middle = middle.to(values.dtype)  # any will do, and half precision with bfloat16 gaps has bounds in float32
     centred = Interval(values.point - middle, values.below, values.above)
     mean = bound_product(torch.matmul, weights, split(centred))
-    below = capped(mean.below, cut(point - values.lower.amin(-2, keepdim=True)))
-    above = capped(mean.above, cut(values.upper.amax(-2, keepdim=True) - point))
+    below = least(mean.below, cut(point - values.lower.amin(-2, keepdim=True)))
+    above = least(mean.above, cut(values.upper.amax(-2, keepdim=True) - point))
     return Interval(point, below, above)
 
 

@@ -39,19 +39,29 @@ def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, 
     """Return variance of the others' midpoints, and how far it can fall and rise inside their radii.
 
     The rise is the exact expansion. The fall is the tangent of the convex variance or, where it says
-    less, for large radii or near entries, the triangle inequality of its root. Where all radii are zero, both are;
-    then the one that says less as all radii grow alike has the slope that counts.
+    less, the triangle inequality of its root.
     """
     off = mid - mid.mean(dim, keepdim=True)
     others = _loo_variance(mid, off**2, n, dim)
-    slope = (_loo(off.abs() * radius, dim) + off.abs() / (n - 1) * _loo(radius, dim)) * (2 / (n - 1))
+    mean = _loo(radius, dim) / (n - 1)
+    slope = (_loo(off.abs() * radius, dim) / (n - 1) + off.abs() / (n - 1) * mean) * 2
     squares = _loo(radius**2, dim) / (n - 1)
-    spread = torch.sqrt(torch.where(others > 0, others, 1.0))
-    reach = norm_beyond(lambda r: torch.sqrt(_loo(r**2, dim) / (n - 1)), radius, dim)
-    triangle = (2 * spread - reach) * reach
-    less = torch.where(squares > 0, triangle < slope, spread < off.abs().sum(dim, keepdim=True) / (n - 1))
-    fall = torch.where((squares < others) & less, triangle, slope)
+    near = (squares > 0) & (squares < others)
+    triangle = 2 * torch.sqrt(torch.where(near, others * squares, 1.0)) - squares
+    fall = torch.where(near & (triangle < slope), triangle, slope)
+    if radius.requires_grad and torch.is_grad_enabled():
+        fall = _closed_fall(fall, off, others, mean, dim)
     return others, fall, slope + squares
+
+
+def _closed_fall(fall: Tensor, off: Tensor, others: Tensor, mean: Tensor, dim: int) -> Tensor:
+    """Give the fall, zero where all radii are, the slope of the triangle inequality if that says less as they open.
+
+    Where they all are alike, the root of the mean of their squares is their mean.
+    """
+    spread = torch.sqrt(torch.where(others > 0, others, 1.0))
+    less = (others > 0) & (spread < off.abs().sum(dim, keepdim=True) / (off.size(dim) - 1))
+    return torch.where((mean == 0) & less, 2 * spread * mean, fall)
 
 
 def _loo_variance(x: Tensor, squares: Tensor, n: int, dim: int) -> Tensor:
