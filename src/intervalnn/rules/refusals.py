@@ -35,6 +35,27 @@ refuse(
 )
 
 refuse(
+    aten.linalg_cholesky, aten.linalg_cholesky_ex, aten.cholesky, aten.cholesky_inverse, aten.linalg_qr, aten.geqrf,
+    aten.ormqr, aten.linalg_eig, aten.linalg_lu, aten.linalg_lu_factor, aten.linalg_lu_factor_ex, aten.lu_unpack,
+    aten.linalg_ldl_factor, aten.linalg_ldl_factor_ex, aten.linalg_ldl_solve, aten.linalg_pinv.atol_rtol_tensor,
+    aten.linalg_lstsq, aten.linalg_tensorinv, aten.linalg_tensorsolve,
+    why="takes a matrix apart into factors, of which intervals have no bounds here; take the factors of point matrices "
+    "alone (torch.linalg.solve, inv, det, slogdet, eigvalsh and svdvals have bounds)",
+)  # fmt: skip
+
+refuse(
+    aten.linalg_householder_product,
+    why="is a product of reflections, whose bounds grow threefold with each; make the matrix with "
+    "orthogonal_map='matrix_exp' or 'cayley', or call torch.nn.utils.parametrize.remove_parametrizations first, so "
+    "that the gaps are around the matrix itself",
+)
+
+refuse(
+    aten.frexp, aten.nextafter,
+    why="depends on how numbers are stored, and jumps inside an interval; use scaling or clamping instead",
+)  # fmt: skip
+
+refuse(
     aten._adaptive_avg_pool2d_backward, aten.avg_pool2d_backward, aten.convolution_backward,
     aten.embedding_dense_backward, aten.max_pool2d_with_indices_backward, aten.native_group_norm_backward,
     aten.native_layer_norm_backward,

@@ -7,6 +7,7 @@ from properties.cases import (
     arithmetic,
     comparisons,
     complexes,
+    linalg,
     normalization,
     products,
     reduction,
@@ -27,6 +28,7 @@ CASES = [
     *comparisons.CASES,
     *special.CASES,
     *reduction.CASES,
+    *linalg.CASES,
 ]
 REFUSED = refusals.REFUSED
 SHAPE_ONLY = refusals.SHAPE_ONLY
