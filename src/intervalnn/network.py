@@ -30,7 +30,7 @@ from intervalnn.plan import Plan, Prepared, refuse_other
 from intervalnn.prediction import Prediction
 from intervalnn.programs import PROGRAMS, Programs, Recent
 from intervalnn.segments import Segments
-from intervalnn.table import aten
+from intervalnn.table import MissingRuleError, aten
 from intervalnn.torch_private import in_transform, is_traced
 from intervalnn.turns import TURNS
 from intervalnn.undisturbed import undisturbed
@@ -453,7 +453,7 @@ class IntervalNetwork(nn.Module):
                 plan = programs.find(key, call.tensors)
                 if plan is None:
                     before = [each.program for each in programs.like(key)]
-                    plan = self._lift(self._capture(call, before), call.tensors)
+                    plan = self._lift(self._capture(call, before), call)
                     programs.add(plan, key)
                 return plan
 
@@ -511,12 +511,18 @@ class IntervalNetwork(nn.Module):
             self._choose(last(self.layers, program, self._own))
         return program
 
-    def _lift(self, program: Program, tensors: list[Tensor | Interval]) -> Plan:
+    def _lift(self, program: Program, call: Call) -> Plan:
         names, sources = set(self.names), program.sources.items()
         own = {name: self._own[s.name] for name, s in sources if s.kind == "parameter" and s.name in self._own}
         gaps = {name: self._gaps_of(parameter) for name, parameter in own.items() if parameter in names}
-        inputs = [n for n, source in sources if source.kind == "input" and isinstance(tensors[source.index], Interval)]
-        return Plan.of(program, self.model, gaps, self.form, inputs)
+        inputs = [
+            n for n, source in sources if source.kind == "input" and isinstance(call.tensors[source.index], Interval)
+        ]
+        try:
+            return Plan.of(program, self.model, gaps, self.form, inputs)
+        except MissingRuleError:
+            refuse_call(self.model, call)
+            raise
 
     def refresh(self) -> None:
         """Forget what was captured and prepared: for changes to the model's Python side.

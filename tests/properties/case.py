@@ -29,6 +29,8 @@ class Slot:
     high: float = math.inf
     is_complex: bool = False
     plain: bool = False
+    diagonal: float = 0.0
+    share: float = 1.0
 
     def __repr__(self) -> str:
         kind = "plain" if self.plain else "complex" if self.is_complex else "interval"
@@ -47,6 +49,9 @@ class Slot:
             point = self.low + size * point.abs().clamp(0.01, 2.99) / 3
             below = torch.minimum(below, 0.9 * (point - self.low))
             above = torch.minimum(above, 0.9 * (self.high - point))
+        if self.diagonal:
+            point = point + self.diagonal * torch.eye(self.shape[-1], dtype=point.dtype)
+            below, above = self.share * below, self.share * above
         return point if self.plain else Interval(point, below, above)
 
 
@@ -91,6 +96,16 @@ def within(low: float, high: float, *shape: int) -> Slot:
 
 def complexes(*shape: int) -> Slot:
     return Slot(shape, is_complex=True)
+
+
+def regular(*shape: int) -> Slot:
+    """Return matrices of which most have no singular one inside."""
+    return Slot(shape, diagonal=10.0, share=0.02)
+
+
+def near_singular(*shape: int) -> Slot:
+    """Return matrices of which many have a singular one inside."""
+    return Slot(shape, diagonal=5.0, share=0.3)
 
 
 def plain(slot: Slot) -> Slot:

@@ -19,8 +19,9 @@ aten = torch.ops.aten
 
 
 def _is_cone(case: Case) -> bool:
-    """Say whether the bounds grow as a root of squares, which has no slope where all gaps are zero."""
-    return "norm" in str(case.op) and "vector" not in str(case.op)
+    """Say whether the bounds grow as a norm, which has no slope where all gaps are zero."""
+    spectral = case.op in (aten._linalg_eigh.default, aten._linalg_svd.default)
+    return spectral or ("norm" in str(case.op) and "vector" not in str(case.op))
 
 
 def _with_leaves(args: Any) -> tuple[Any, list[Tensor]]:

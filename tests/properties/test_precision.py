@@ -8,6 +8,7 @@ same arguments up to ``32 e (1 + s)``: each gap is a sum of a few rounded terms 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -107,12 +108,21 @@ def test_what_is_not_finite_never_gives_finite_bounds_that_are_wrong(case: Case)
                 continue
             broken = [_broken(x, what) if index == which else x for index, x in enumerate(xs)]
 
-            bounds = case.bounds(with_intervals(args, broken))
+            bounds = _if_any(case.bounds, with_intervals(args, broken))
 
-            for value in _inside(broken[which], what, x):
+            for value in _inside(broken[which], what, x) if bounds else ():
                 points = [value if index == which else x.point for index, x in enumerate(xs)]
-                for bound, result in zip(bounds, case.plain(with_intervals(args, points)), strict=True):
+                results = _if_any(case.plain, with_intervals(args, points))
+                for bound, result in zip(bounds, results or (), strict=bool(results)):
                     assert not _is_wrong(bound, result), f"{what}, {pattern}: {result} outside {bound}"
+
+
+def _if_any(call: Callable[[Any], list[Any]], args: Any) -> list[Any]:
+    """Return nothing where torch itself has no result, as of a matrix that is singular or not finite."""
+    try:
+        return call(args)
+    except torch.linalg.LinAlgError:
+        return []
 
 
 def _inside(broken: Interval, what: str, sound: Interval) -> list[Tensor]:

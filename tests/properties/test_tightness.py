@@ -13,7 +13,19 @@ from torch import Tensor
 import intervalnn as inn
 from intervalnn import Interval
 from intervalnn.rules.bilinear import layer, prepare_layer
-from properties.case import Case, at, attacks, complexes, intervals, plain, real, samples, with_intervals
+from properties.case import (
+    Case,
+    at,
+    attacks,
+    complexes,
+    intervals,
+    plain,
+    real,
+    regular,
+    samples,
+    with_intervals,
+    within,
+)
 from properties.cases.normalization import ATTENTION
 from properties.checks import real_parts
 
@@ -211,6 +223,12 @@ WITHIN = [
     (Case(aten.bilinear.default, real(2, 2), real(2, 3), real(3, 2, 3), real(3)), "tiny", 1.001),
     (Case(aten._fft_r2c.default, real(3, 4), [0, 1], 0, True), "straddling", 1.3),
     (Case(aten._fft_c2c.default, complexes(2, 3), [0, 1], 0, True), "straddling", 1.3),
+    (Case(aten.linalg_solve.default, regular(3, 3), regular(3, 3)), "tiny", 1.001),
+    (Case(aten.linalg_solve.default, regular(3, 3), regular(3, 3)), "positive", 1.1),
+    (Case(aten.linalg_inv.default, regular(3, 3)), "straddling", 1.3),
+    (Case(aten.linalg_det.default, regular(3, 3)), "positive", 1.1),
+    (Case(aten.linalg_matrix_exp.default, within(-1.0, 1.0, 3, 3)), "tiny", 1.2),
+    (Case(aten.linalg_matrix_exp.default, within(-1.0, 1.0, 3, 3)), "positive", 2.0),
     (ATTENTION[0], "tiny", 2.0),
     (ATTENTION[1], "tiny", 1.7),
     (ATTENTION[3], "straddling", 1.001),

@@ -35,12 +35,24 @@ refuse(
 )
 
 refuse(
-    aten._linalg_det, aten._linalg_eigh, aten._linalg_slogdet, aten._linalg_solve_ex, aten._linalg_svd, aten.cholesky,
-    aten.cholesky_inverse, aten.cholesky_solve, aten.geqrf, aten.linalg_cholesky_ex, aten.linalg_eig,
-    aten.linalg_eigvals, aten.linalg_inv_ex, aten.linalg_ldl_factor_ex, aten.linalg_ldl_solve, aten.linalg_lu,
-    aten.linalg_lu_factor_ex, aten.linalg_lu_solve, aten.linalg_pinv, aten.linalg_qr, aten.ormqr,
-    why="solves with a matrix or takes it apart, and intervals around its entries do not bound that; keep the "
-    "matrix out of reach of the interval layers (made of inputs, or by layers without gaps)",
+    aten.linalg_cholesky, aten.linalg_cholesky_ex, aten.cholesky, aten.cholesky_inverse, aten.linalg_qr, aten.geqrf,
+    aten.ormqr, aten.linalg_eig, aten.linalg_lu, aten.linalg_lu_factor, aten.linalg_lu_factor_ex, aten.lu_unpack,
+    aten.linalg_ldl_factor, aten.linalg_ldl_factor_ex, aten.linalg_ldl_solve, aten.linalg_pinv.atol_rtol_tensor,
+    aten.linalg_lstsq, aten.linalg_tensorinv, aten.linalg_tensorsolve,
+    why="takes a matrix apart into factors, of which intervals have no bounds here; take the factors of point matrices "
+    "alone (torch.linalg.solve, inv, det, slogdet, eigvalsh and svdvals have bounds)",
+)  # fmt: skip
+
+refuse(
+    aten.linalg_householder_product,
+    why="is a product of reflections, whose bounds grow threefold with each; make the matrix with "
+    "orthogonal_map='matrix_exp' or 'cayley', or call torch.nn.utils.parametrize.remove_parametrizations first, so "
+    "that the gaps are around the matrix itself",
+)
+
+refuse(
+    aten.frexp, aten.nextafter,
+    why="depends on how numbers are stored, and jumps inside an interval; use scaling or clamping instead",
 )  # fmt: skip
 
 refuse(

@@ -8,6 +8,7 @@ from properties.cases import (
     comparisons,
     complex_functions,
     complexes,
+    linalg,
     normalization,
     products,
     reduction,
@@ -29,6 +30,7 @@ CASES = [
     *complex_functions.CASES,
     *special.CASES,
     *reduction.CASES,
+    *linalg.CASES,
 ]
 REFUSED = refusals.REFUSED
 SHAPE_ONLY = refusals.SHAPE_ONLY

@@ -27,15 +27,6 @@ MEMORY = [
     Case(aten.view_copy.dtype, X, torch.float32),
 ]
 
-MATRICES = [
-    Case(getattr(aten, name).default, X)
-    for name in (
-        "_linalg_det", "_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "cholesky",
-        "cholesky_inverse", "cholesky_solve", "geqrf", "linalg_cholesky_ex", "linalg_eig", "linalg_eigvals",
-        "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lu", "linalg_lu_factor_ex",
-        "linalg_lu_solve", "linalg_pinv", "linalg_qr", "ormqr",
-    )
-]  # fmt: skip
 
 BACKWARD = [
     Case(getattr(aten, name).default, X)
@@ -67,7 +58,22 @@ DTYPES = [
     Case(aten.baddbmm.dtype, X, X, Y, torch.float32),
 ]
 
-REFUSED = [*DTYPES, *COMPARISONS, *INDICES, *MEMORY, *MATRICES, *BACKWARD, *RANDOM]
+MATRICES = [
+    *[
+        Case(getattr(aten, name).default, real(3, 3))
+        for name in (
+            "linalg_cholesky", "linalg_cholesky_ex", "cholesky", "cholesky_inverse", "linalg_qr", "geqrf", "ormqr",
+            "linalg_eig", "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "lu_unpack", "linalg_ldl_factor",
+            "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lstsq", "linalg_householder_product",
+            "linalg_tensorinv", "linalg_tensorsolve",
+        )
+    ],
+    Case(aten.linalg_pinv.atol_rtol_tensor, real(3, 3)),
+    Case(aten.frexp.Tensor, X),
+    Case(aten.nextafter.default, X, Y),
+]  # fmt: skip
+
+REFUSED = [*DTYPES, *MATRICES, *COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
 
 SHAPE_ONLY = [
     Case(aten.sym_size.int, X, 0),
