@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check format format-check lint types layers bench reproduce docs docs-pages audit results-doc coverage-doc coverage-outside dist clean
+.PHONY: demo test test-all check format format-check lint types layers bench reproduce docs docs-pages audit results-doc coverage-doc coverage-outside test-torch test-lowest test-newest dist clean
 
 demo: $(STAMP)
 	$(BIN)/inn demo
@@ -85,6 +85,33 @@ $(OUTSIDE)/.installed: docs/outside-requirements.txt
 	$(PYTHON) -m venv $(OUTSIDE)
 	$(OUTSIDE)/bin/python -m pip install --quiet --requirement docs/outside-requirements.txt
 	$(OUTSIDE)/bin/python -m pip install --quiet --editable .
+	touch $@
+
+# The fast tests with other versions, each set in an environment of its own in the folder VENVS, deleted by hand.
+# torch comes as the registry has it, gigabytes with CUDA, and runs on the CPU. TESTS are further arguments of pytest.
+VENVS ?= .
+TESTS ?= -n 2
+OTHER = $(<D)/bin/python -m pytest -m "not slow and not gpu" $(TESTS)
+
+# `make test-torch TORCH=2.15.0`: all but torch from the pins, so that a test that fails here fails for torch.
+TORCH ?= 2.15.0
+test-torch: $(VENVS)/.venv-torch-$(TORCH)/.installed
+	$(OTHER)
+
+# The lowest versions that pyproject.toml allows, and the newest.
+test-lowest: $(VENVS)/.venv-lowest/.installed
+	$(OTHER)
+
+test-newest: $(VENVS)/.venv-newest/.installed
+	$(OTHER)
+
+$(VENVS)/.venv-torch-%/.installed: CHOOSE = sed 's/^torch==.*/torch==$(TORCH)/' constraints.txt
+$(VENVS)/.venv-lowest/.installed: CHOOSE = $(PYTHON) tests/lowest.py
+$(VENVS)/.venv-newest/.installed: CHOOSE = true
+$(VENVS)/.venv-%/.installed: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(CHOOSE) > $(@D)/constraints.txt
+	$(@D)/bin/python -m pip install --upgrade --constraint $(@D)/constraints.txt --editable '.[dev]'
 	touch $@
 
 # Sdist and wheel, and both tested: the wheel without extras, the fast tests from the sdist.

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from intervalnn.exporting import export
-from intervalnn.exporting.quiet import quiet
 from intervalnn.models import UNet
+from intervalnn.quiet import quiet
 
 
 def session(path: Path, threads: int) -> onnxruntime.InferenceSession:

@@ -1,18 +1,22 @@
 """Convert the networks of public packages, each in a process of its own, and try what could be silently wrong.
 
-Run it with ``make coverage-outside``, which makes its environment; give part of a name to see only those networks.
+Run it with ``make coverage-outside``, which makes its environment. Give part of a name to see only those networks, and
+``--missing`` for those alone of which nothing is kept yet. What was found is kept after each network.
 """
 
 from __future__ import annotations
 
+import argparse
 import copy
 import json
 import multiprocessing
+import platform
+import resource
+import signal
 import sys
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -25,15 +29,16 @@ from torch import Tensor, nn
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "networks"), str(Path(__file__).parent)]
 
-from outside_networks import LIBRARIES  # noqa: E402 - after the path is set
-from soundness import fingerprint, leaves, misses, set_random_gaps  # noqa: E402
+from coverage_outside import FOUND  # noqa: E402 - after the path is set
+from outside_networks import LIBRARIES  # noqa: E402
+from soundness import fingerprint, leaves, misses, precision, set_random_gaps  # noqa: E402
 from zoo import Case  # noqa: E402
 
 import intervalnn as inn  # noqa: E402
 
 DRAWS = 10
+LAST_REL = 0.01  # gaps relative to the weights, where only the last two layers have some
 SECONDS = 120
-FOUND = ROOT / "docs" / "coverage-outside.json"
 
 
 @dataclass
@@ -44,10 +49,12 @@ class Found:
         library: Its package.
         name: Its name.
         parameters: How many numbers it has.
-        seconds: How long the first call took.
+        seconds: How long the first call took, in CPU time: other processes may run beside it.
         difference: Of the point from the model's own output in float32, relative to the largest output.
         draws: How many weights were drawn.
         outside: How many outputs left the bounds.
+        reached: How much of a gap the draws used at most; next to nothing where bounds pile up through many layers.
+        unbounded: The share of outputs with infinite bounds, for gaps as small as those of the draws.
         reason: Why it was refused, or could not be tried.
         wrong: What was silently wrong, one sentence each.
         kind: ``converts``, ``refused``, ``wrong``, ``crashed``, or ``untried`` where the model itself does not run
@@ -61,6 +68,8 @@ class Found:
     difference: float = 0.0
     draws: int = 0
     outside: int = 0
+    reached: float = 0.0
+    unbounded: float = 0.0
     reason: str = ""
     wrong: list[str] = field(default_factory=list)
     kind: str = "untried"
@@ -82,14 +91,13 @@ def examine(library: str, case: Case) -> Found:
     before = state(model)
     try:
         net = inn.IntervalNetwork(model)
-        start = time.perf_counter()
+        start = time.process_time()
         with torch.no_grad():
             bounds = leaves(net(*args, **kwargs))
-        found.seconds = time.perf_counter() - start
+        found.seconds = time.process_time() - start
         found.difference = farthest(bounds, own)
         found.wrong += changes(before, state(model))
         found.wrong += second(net, model, case)
-        found.wrong += last_two(case)
         found.kind = "converts"
         within(case, found)
     except Exception as error:
@@ -106,18 +114,30 @@ def examine(library: str, case: Case) -> Found:
 
 def within(case: Case, found: Found) -> None:
     """Draw weights, and look for parameters whose gaps are ignored; in float64 where the model runs in it."""
-    dtype, rtol = torch.float64, 1e-9
+    dtype, rtol = precision(case)
     args, kwargs = case.call(dtype)
-    try:
-        case.build(dtype)(*args, **kwargs)
-    except Exception:
-        dtype, rtol = torch.float32, 1e-4
-        args, kwargs = case.call(dtype)
-    net, twin = inn.IntervalNetwork(case.build(dtype)), case.build(dtype)
+    net = inn.IntervalNetwork(case.build(dtype))
     set_random_gaps(net, rel=case.rel)
-    found.outside, _ = misses(net, twin, args, kwargs, draws=DRAWS, rtol=rtol)
-    found.draws = DRAWS
+    try_draws(net, case, found, dtype, rtol)
+    found.unbounded = unbounded(net, args, kwargs)
     found.wrong += ignored(net, case.build(dtype), args, kwargs)
+    last_two(case, found, dtype, rtol)
+
+
+def try_draws(net: inn.IntervalNetwork, case: Case, found: Found, dtype: torch.dtype, rtol: float) -> None:
+    """Draw weights inside the intervals, and note which outputs leave the bounds, and how much of them is reached."""
+    outside, reached = misses(net, case.build(dtype), *case.call(dtype), draws=DRAWS, rtol=rtol)
+    found.draws += DRAWS
+    found.outside += outside
+    found.reached = max(found.reached, reached)
+
+
+@torch.no_grad()
+def unbounded(net: inn.IntervalNetwork, args: Any, kwargs: Any) -> float:
+    """Return the share of outputs without finite bounds around a finite point."""
+    bounds = [b for b in leaves(net(*args, **kwargs)) if isinstance(b, inn.Interval)]
+    endless = sum(int((b.point.isfinite() & ~b.width.isfinite()).sum()) for b in bounds)
+    return endless / max(sum(b.numel() for b in bounds), 1)
 
 
 def farthest(bounds: list[Any], own: list[Tensor]) -> float:
@@ -143,28 +163,31 @@ def second(net: inn.IntervalNetwork, model: nn.Module, case: Case) -> list[str]:
     return [f"on a second input the point is {difference:.0e} away"] if difference > 1e-4 else []
 
 
-def last_two(case: Case) -> list[str]:
-    """Try it with intervals in the last two layers alone."""
-    net = inn.IntervalNetwork(case.build(), layers=2)
-    args, kwargs = case.call()
-    with torch.no_grad():
-        try:
-            net(*args, **kwargs)
-        except ValueError as error:
-            if "the number of weight layers" in str(error):
-                return []  # it has no two
-            raise
-        set_random_gaps(net, rel=0.01)
-        bounds = [b for b in leaves(net(*args, **kwargs)) if isinstance(b, inn.Interval)]
-    wide = any(bool((b.width.abs() > 0).any()) for b in bounds)
-    return [] if wide else ["layers=2: gaps around the last two layers leave every width 0"]
+@torch.no_grad()
+def last_two(case: Case, found: Found, dtype: torch.dtype, rtol: float) -> None:
+    """Try it with intervals in the last two layers alone, where bounds are near what the draws reach."""
+    net = inn.IntervalNetwork(case.build(dtype), layers=2)
+    args, kwargs = case.call(dtype)
+    try:
+        net(*args, **kwargs)
+    except ValueError as error:
+        if "the number of weight layers" in str(error):
+            return  # it has no two
+        raise
+    set_random_gaps(net, rel=LAST_REL)
+    bounds = [b for b in leaves(net(*args, **kwargs)) if isinstance(b, inn.Interval)]
+    if not any(bool((b.width.abs() > 0).any()) for b in bounds):
+        found.wrong.append("layers=2: gaps around the last two layers leave every width 0")
+    try_draws(net, case, found, dtype, rtol)
 
 
 def ignored(net: inn.IntervalNetwork, model: nn.Module, args: Any, kwargs: Any) -> list[str]:
     """Name the parameters that move the model's output while their gaps leave every width as it is.
 
-    Those whose gaps have a gradient are part of the program; each of the rest is tried alone.
+    Those whose closed gaps have a gradient are part of the program; each of the rest is tried alone.
     """
+    for name in net.names:
+        net.set_gaps(name, 0.0, 0.0)
     bounds = [b for b in leaves(net(*args, **kwargs)) if isinstance(b, inn.Interval)]
     total = sum((real_width(b)).sum() for b in bounds)
     if isinstance(total, Tensor) and total.requires_grad:
@@ -248,6 +271,7 @@ def apart(library: str, case: Case) -> Found:
     receiver, sender = context.Pipe(duplex=False)
 
     def work() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         sender.send(asdict(examine(library, case)))
 
     process = context.Process(target=work)
@@ -255,12 +279,15 @@ def apart(library: str, case: Case) -> Found:
     sender.close()
     found = Found(library, case.name)
     try:
-        if receiver.poll(SECONDS):
+        if receiver.poll(10 * SECONDS):
             return Found(**receiver.recv())
-        found.reason = f"took more than {SECONDS} s"
+        found.reason = f"waited for more than {10 * SECONDS} s"
     except EOFError:
         process.join()
-        found.kind, found.reason = "crashed", f"the process ended with code {process.exitcode}"
+        if process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL):
+            found.reason = f"took more than {SECONDS} s"
+        else:
+            found.kind, found.reason = "crashed", f"the process ended with code {process.exitcode}"
     finally:
         if process.is_alive():
             process.kill()
@@ -268,42 +295,44 @@ def apart(library: str, case: Case) -> Found:
     return found
 
 
-def all_found(wanted: str) -> Iterator[Found]:
-    """Examine every network whose package or name has ``wanted`` in it."""
-    for library, cases in LIBRARIES.items():
-        for case in cases:
-            if wanted in f"{library}: {case.name}":
-                yield apart(library, case)
-
-
 def main() -> None:
     """Examine, print a row for each, and keep what was found."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    rows = []
-    for found in all_found(wanted):
-        rows.append(asdict(found))
-        print(
-            f"{found.kind:9} {found.library}: {found.name} ({found.parameters:,}, {found.seconds:.1f} s) "
-            f"{found.reason} {'; '.join(found.wrong[:6])}",
-            flush=True,
-        )
-    keep(rows)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("wanted", nargs="?", default="", help="part of a package's or a network's name")
+    parser.add_argument("--missing", action="store_true", help="only networks of which nothing is kept yet")
+    options = parser.parse_args()
+    for library, cases in LIBRARIES.items():
+        for case in cases:
+            if options.wanted in f"{library}: {case.name}" and not (options.missing and (library, case.name) in kept()):
+                found = apart(library, case)
+                keep(found)
+                print(
+                    f"{found.kind:9} {found.library}: {found.name} ({found.parameters:,}, {found.seconds:.1f} s, "
+                    f"reached {found.reached:.0e}, without bounds {found.unbounded:.0%}) "
+                    f"{found.reason} {'; '.join(found.wrong[:6])}",
+                    flush=True,
+                )
 
 
-def keep(rows: list[dict[str, Any]]) -> None:
-    """Put what was found in the place of what was found of the same networks before."""
-    known = json.loads(FOUND.read_text(encoding="utf-8"))["networks"] if FOUND.exists() else []
-    by_name = {(row["library"], row["name"]): row for row in [*known, *rows]}
-    listed = [
-        by_name[key] for lib, cases in LIBRARIES.items() for case in cases if (key := (lib, case.name)) in by_name
-    ]
-    versions = {}
+def kept() -> dict[tuple[str, str], dict[str, Any]]:
+    """Return what was found of each network."""
+    rows = json.loads(FOUND.read_text(encoding="utf-8"))["networks"] if FOUND.exists() else []
+    return {(row["library"], row["name"]): row for row in rows}
+
+
+def keep(found: Found) -> None:
+    """Put what was found in the place of what was found of the same network before."""
+    rows = kept() | {(found.library, found.name): asdict(found)}
+    listed = [rows[key] for lib, cases in LIBRARIES.items() for case in cases if (key := (lib, case.name)) in rows]
+    versions = {"Python": platform.python_version()}
     for name in ["torch", *LIBRARIES]:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
-    FOUND.write_text(json.dumps({"versions": versions, "networks": listed}, indent=1) + "\n", encoding="utf-8")
+    FOUND.write_text(
+        json.dumps({"versions": versions, "seconds": SECONDS, "networks": listed}, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import logging
 import platform
 import sys
@@ -19,12 +18,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import coverage_outside
 import torch
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "networks"))
 
-from soundness import leaves, misses, set_random_gaps  # noqa: E402 - after the path is set
+from soundness import leaves, misses, precision, set_random_gaps  # noqa: E402 - after the path is set
 
 import intervalnn as inn  # noqa: E402
 
@@ -43,30 +43,15 @@ parameter. The columns say
 - *seconds*: how long the first call took, which captures the program (CPU, one thread);
 - *point*: whether the prediction is the model's own output bit for bit, in float32; else the largest difference
   relative to the largest output, which comes from operations that had to be taken apart;
-- *draws*: random weights inside the intervals, half of them at the ends, for which the model was run (in float64);
-- *outside*: how many outputs of these runs left the bounds, by more than 1e-9 of the largest output.
+- *draws*: random weights inside the intervals, half of them at the ends, for which the model was run: in float64, or
+  in float32 if it computes in nothing else;
+- *outside*: how many outputs of these runs left the bounds, by more than 1e-9 of the largest output (1e-4 in float32).
 
 What cannot be bounded is refused, with an error that names the operation and the line, and listed with it.
 
 Written by `make coverage-doc` ({versions}).
 """
 COLUMNS = "| network | parameters | converts | seconds | point | draws | outside |\n|---|---|---|---|---|---|---|\n"
-OUTSIDE_TITLE = "## Networks of other packages"
-OUTSIDE = (
-    f"\n{OUTSIDE_TITLE}"
-    + """
-
-Each network below was tried in a process of its own, in an environment with its package. Beside the point and the
-draws, four things were checked: the gaps of every parameter that moves the output widen the bounds, the model is as it
-was before the capture, a second input gets its own answer, and `layers=2` gives bounds with a width. A network that
-fails one of them is **wrong**. A network that does not run here by itself, or takes more than two minutes, is
-*not tried*.
-
-{good} of {tried} convert; {refused} are refused; {wrong} are wrong or crash; {untried} were not tried.
-
-Written by `make coverage-outside` ({versions}).
-"""
-)
 
 
 @dataclass
@@ -104,11 +89,12 @@ def examine(case: Any) -> Row:
             bounds = leaves(net(*args, **kwargs))
             row.seconds = time.perf_counter() - start
             row.difference = max(map(_difference, bounds, leaves(model(*args, **kwargs))))
-        net = inn.IntervalNetwork(case.build(torch.float64))
+        dtype, rtol = precision(case)
+        net = inn.IntervalNetwork(case.build(dtype))
         set_random_gaps(net, rel=case.rel)
-        args, kwargs = case.call(torch.float64)
+        args, kwargs = case.call(dtype)
         row.draws = DRAWS
-        row.outside, _ = misses(net, case.build(torch.float64), args, kwargs, draws=DRAWS, rtol=1e-9)
+        row.outside, _ = misses(net, case.build(dtype), args, kwargs, draws=DRAWS, rtol=rtol)
     except Exception as error:
         row.error = _first_line(error)
     return row
@@ -153,42 +139,12 @@ def versions() -> str:
     return ", ".join([f"Python {platform.python_version()}", *found])
 
 
-def outside() -> str:
-    """Return the sections of the packages that ``make coverage-outside`` tried, from what it kept."""
-    kept = ROOT / "docs" / "coverage-outside.json"
-    if not kept.exists():
-        return ""
-    found = json.loads(kept.read_text(encoding="utf-8"))
-    networks = found["networks"]
-    tried = [row for row in networks if row["kind"] != "untried"]
-    good = [row for row in tried if row["kind"] == "converts"]
-    wrong = [row for row in tried if row["kind"] in ("wrong", "crashed")]
-    text = OUTSIDE.format(
-        versions=", ".join(f"{name} {version}" for name, version in found["versions"].items()),
-        good=len(good), tried=len(tried), refused=len(tried) - len(good) - len(wrong), wrong=len(wrong),
-        untried=len(networks) - len(tried),
-    )  # fmt: skip
-    for library in dict.fromkeys(row["library"] for row in networks):
-        rows = [_of_outside(row) for row in networks if row["library"] == library]
-        text += f"\n### {library}\n\n{COLUMNS}{''.join(rows)}"
-    return text
-
-
-def _of_outside(found: dict[str, Any]) -> str:
-    if found["kind"] == "converts":
-        names = ("name", "parameters", "seconds", "difference", "draws", "outside")
-        return str(Row(**{name: found[name] for name in names}))
-    says = {"refused": "no", "untried": "not tried", "wrong": "**wrong**", "crashed": "**crashed**"}[found["kind"]]
-    why = "; ".join([*found["wrong"][:3], found["reason"]]).strip("; ").replace("|", "\\|")
-    return f"| {found['name']} | {found['parameters'] or ''} | {says}: {why} | | | | |\n"
-
-
 def main() -> None:
     """Write the page; with ``outside``, only the sections of other packages anew."""
     page = ROOT / "docs" / "coverage.md"
     if sys.argv[1:] == ["outside"]:
-        own = page.read_text(encoding="utf-8").split(OUTSIDE_TITLE)[0]
-        page.write_text(own + outside().lstrip("\n"), encoding="utf-8")
+        own = page.read_text(encoding="utf-8").split(f"\n{coverage_outside.TITLE}")[0]
+        page.write_text(own + coverage_outside.part(), encoding="utf-8")
         return
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -209,7 +165,7 @@ def main() -> None:
     if wanted:
         sys.stdout.write(text)
     else:
-        page.write_text(text + outside(), encoding="utf-8")
+        page.write_text(text + coverage_outside.part(), encoding="utf-8")
 
 
 if __name__ == "__main__":

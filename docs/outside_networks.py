@@ -67,7 +67,7 @@ TIMM = [
     timm("mobilenetv4_conv_small_050"),
     timm("regnetx_002"),
     timm("densenet121", growth_rate=4, block_config=(1, 1, 1, 1)),
-    timm("vgg11_bn", rel=1e-7),
+    timm("vgg11_bn", rel=1e-7, mlp_ratio=0.01),
     timm("vit_tiny_patch16_224", **VIT),
     timm("deit3_small_patch16_224", **VIT),
     timm("beit_base_patch16_224", **VIT),
@@ -145,7 +145,7 @@ DIFFUSERS = [
               up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"), cross_attention_dim=6, attention_head_dim=2,
                       **BLOCKS2),
     diffusers("UNet1DModel", lambda: ((torch.randn(2, 2, 16), torch.randint(1, 900, (2,))), {"return_dict": False}),
-              in_channels=2, out_channels=2, extra_in_channels=16, block_out_channels=(32, 64),
+              in_channels=2, out_channels=2, extra_in_channels=64, block_out_channels=(32, 64),
               down_block_types=("DownBlock1DNoSkip", "DownBlock1D"), up_block_types=("UpBlock1D", "UpBlock1DNoSkip"),
               mid_block_type="UNetMidBlock1D", sample_size=16),
     diffusers("ControlNetModel", lambda: (
@@ -229,6 +229,12 @@ def atoms() -> Inputs:
     return (torch.randint(1, 9, (6,)), torch.randn(6, 3), torch.tensor([0, 0, 0, 1, 1, 1])), {}
 
 
+def near(positions: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
+    """Join the atoms of each molecule: what the package itself would look for by a kernel that it does not bring."""
+    edges = torch.tensor([[0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5], [1, 2, 0, 2, 0, 1, 4, 5, 3, 5, 3, 4]])
+    return edges, (positions[edges[0]] - positions[edges[1]]).norm(dim=-1)
+
+
 PYG = [
     pyg("GCN", None, 5, 6, 2, 3),
     pyg("GraphSAGE", None, 5, 6, 2, 3),
@@ -243,7 +249,7 @@ PYG = [
     pyg("ARMAConv", None, 5, 3, num_stacks=2, num_layers=2),
     pyg("RGCNConv", graph(kinds=3), 5, 4, 3),
     pyg("GraphUNet", None, 5, 6, 3, 2),
-    pyg("SchNet", atoms, hidden_channels=8, num_filters=8, num_interactions=1, num_gaussians=4),
+    pyg("SchNet", atoms, hidden_channels=8, num_filters=8, num_interactions=1, num_gaussians=4, interaction_graph=near),
     network("GCN, mean pool of a batch", lambda: Call(gcn(), pooled), graph(batch=True), rel=1e-3),
     network("GCN, a Batch object", lambda: Call(gcn(), of_batch), batch_of_graphs, rel=1e-3),
 ]
@@ -251,8 +257,8 @@ PYG = [
 # --- deepinv ---
 
 
-def deepinv(name: str, inputs: Callable[[], Inputs], **options: Any) -> Case:
-    return network(name, lambda: getattr(of("deepinv.models"), name)(**options), inputs)
+def deepinv(name: str, inputs: Callable[[], Inputs], label: str = "", **options: Any) -> Case:
+    return network(label or name, lambda: getattr(of("deepinv.models"), name)(**options), inputs)
 
 
 def noisy(channels: int = 1, size: int = 16) -> Callable[[], Inputs]:
@@ -276,17 +282,19 @@ DEEPINV = [
     deepinv("DnCNN", noisy(), depth=3, nf=4, **ONE),
     deepinv("DRUNet", noisy(), nc=(4, 4, 8, 8), nb=1, **ONE),
     deepinv("GSDRUNet", noisy(), nc=(4, 4, 8, 8), nb=1, **ONE),
-    deepinv("SCUNet", noisy(1, 64), in_nc=1, config=(1, 1, 1, 1, 1, 1, 1), dim=8, pretrained=None),
+    deepinv("SCUNet", noisy(1, 64), in_nc=1, config=(1, 1, 1, 1, 1, 1, 1), dim=64, pretrained=None),
     deepinv("SwinIR", noisy(1, 16), img_size=16, in_chans=1, embed_dim=8, depths=(1, 1), num_heads=(2, 2),
             window_size=4,
             pretrained=None, upsampler=None),
     deepinv("Restormer", noisy(), in_channels=1, out_channels=1, dim=8, num_blocks=(1, 1, 1, 1),
             num_refinement_blocks=1,
             heads=(1, 1, 2, 2), pretrained=None),
-    deepinv("FFDNet", noisy(), n_conv_layers=3, nf=4, img_channels=1),
+    deepinv("FFDNet", noisy(), n_conv_layers=3, nf=4, img_channels=1, pretrained=None),
     deepinv("AutoEncoder", lambda: ((torch.rand(2, 1, 4, 4),), {}), dim_input=16, dim_mid=8, dim_hid=4),
     deepinv("ConvDecoder", lambda: ((torch.rand(1, 4, 4, 4),), {}), img_size=(1, 16, 16), layers=3, channels=4),
-    deepinv("ICNN", lambda: ((torch.rand(1, 1, 8, 8),), {}), in_channels=1, num_filters=4, num_layers=3),
+    deepinv("ICNN", image(1, 8, 1), in_channels=1, num_filters=4, num_layers=3),
+    deepinv("ICNN", image(1, 8, 1), "ICNN, weights of any sign", in_channels=1, num_filters=4, num_layers=3,
+            pos_weights=False),
     network("unrolled proximal gradient", unrolled, lambda: ((torch.rand(1, 1, 8, 8),), {})),
 ]  # fmt: skip
 
@@ -300,7 +308,7 @@ def neuralop(name: str, label: str = "", **options: Any) -> Case:
 FNO = {"n_modes": (4, 4), "in_channels": 1, "out_channels": 1, "hidden_channels": 4, "n_layers": 2}
 UNO = {
     "in_channels": 1, "out_channels": 1, "hidden_channels": 4, "uno_out_channels": [4, 4, 4], "n_layers": 3,
-    "uno_n_modes": [[4, 4]] * 3, "uno_scalings": [[1, 1]] * 3,
+    "uno_n_modes": [[4, 4]] * 3, "uno_scalings": [[1, 1]] * 3, "channel_mlp_skip": "linear",
 }  # fmt: skip
 NEURALOP = [
     neuralop("FNO", **FNO),
@@ -491,7 +499,7 @@ ENTMAX = [
 def x_transformers(name: str, **options: Any) -> Case:
     def build() -> nn.Module:
         x = of("x_transformers")
-        layers = x.Decoder(dim=8, depth=1, heads=2, attn_dim_head=4, **options)
+        layers = x.Decoder(dim=8, depth=1, heads=2, **{"attn_dim_head": 4} | options)
         made: nn.Module = x.TransformerWrapper(num_tokens=20, max_seq_len=8, attn_layers=layers)
         return made
 
@@ -500,7 +508,7 @@ def x_transformers(name: str, **options: Any) -> Case:
 
 X_TRANSFORMERS = [
     x_transformers("decoder"),
-    x_transformers("decoder, rotary", rotary_pos_emb=True),
+    x_transformers("decoder, rotary", rotary_pos_emb=True, attn_dim_head=32),
     x_transformers("decoder, ALiBi", alibi_pos_bias=True, alibi_num_heads=2),
     x_transformers("decoder, T5 bias", rel_pos_bias=True),
     x_transformers("decoder, RMS norm, GLU", use_rmsnorm=True, ff_glu=True, ff_swish=True),
@@ -508,10 +516,10 @@ X_TRANSFORMERS = [
 ]
 
 
-def vit(module: str, name: str, **options: Any) -> Case:
+def vit(module: str, name: str, size: int = 16, **options: Any) -> Case:
     shared = {"image_size": 16, "patch_size": 4, "num_classes": 3, "dim": 8, "depth": 1, "heads": 2, "mlp_dim": 16}
     given = options.pop("only", shared) | options
-    return network(name, lambda: getattr(of(f"vit_pytorch.{module}"), name)(**given), image(3, 16), rel=1e-4)
+    return network(name, lambda: getattr(of(f"vit_pytorch.{module}"), name)(**given), image(3, size), rel=1e-4)
 
 
 VIT_PYTORCH = [
@@ -521,8 +529,9 @@ VIT_PYTORCH = [
     vit("cait", "CaiT", cls_depth=1, dim_head=4),
     vit("t2t", "T2TViT", only={"image_size": 16, "num_classes": 3, "dim": 8, "depth": 1, "heads": 2, "mlp_dim": 16,
                               "t2t_layers": ((3, 2), (3, 2))}),
-    vit("crossformer", "CrossFormer", only={"dim": (8, 8, 8, 8), "depth": (1, 1, 1, 1), "num_classes": 3,
-        "global_window_size": (2, 2, 1, 1), "local_window_size": (2, 2, 1, 1)}),
+    vit("crossformer", "CrossFormer", 64, only={"dim": (32, 32, 32, 32), "depth": (1, 1, 1, 1), "num_classes": 3,
+        "global_window_size": (2, 2, 1, 1), "local_window_size": (2, 2, 1, 1),
+        "cross_embed_kernel_sizes": ((4,), (2,), (2,), (2,))}),
     vit("mobile_vit", "MobileViT", only={"image_size": (16, 16), "dims": [8, 8, 8], "num_classes": 3,
             "patch_size": (1, 1),
         "channels": [4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 16], "depths": (1, 1, 1)}),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,12 +9,49 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from leftovers import Snapshot
+
 torch.set_num_threads(1)
+# A run in the background inherits that Ctrl-C is ignored; the tests of stopping need it here and in their processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same examples each time, however long one takes on a busy machine; new ones are what the benchmarks search for.
 settings.register_profile(
     "tests", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
+
+
+@pytest.fixture(scope="session")
+def _untouched() -> Snapshot:
+    return Snapshot()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_behind(_untouched: Snapshot) -> Iterator[None]:
+    """Fail where a test leaves torch changed for those that come after it."""
+    yield
+    left = _untouched.differences()
+    if left:
+        pytest.fail("left behind for the rest of the process: " + "; ".join(left))
+
+
+SETTINGS = "_hypothesis_internal_use_settings"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    """Give a test its own settings back: hypothesis puts new ones around the last ones for each of its cases.
+
+    After about a thousand cases they were nested too deeply for Python.
+    """
+    test = getattr(item, "obj", None)
+    kept = getattr(test, SETTINGS, None)
+    try:
+        return (yield)
+    finally:
+        if kept is not None:
+            setattr(test, SETTINGS, kept)
+
 
 ARGUMENTS = [
     "--no-sandbox",

@@ -113,6 +113,7 @@ def test_gradients_of_inputs_come_through_what_was_joined_before(mode: Callable[
     torch.testing.assert_close(*found)
 
 
+@pytest.mark.slow
 def test_the_compiler_writes_each_part_to_its_place() -> None:
     teach_compiler()
 

@@ -49,7 +49,7 @@ def with_gaps(net: inn.IntervalNetwork, gap: float = 1e-2) -> inn.IntervalNetwor
 
 
 def lifted_of(net: inn.IntervalNetwork) -> Lifted:
-    return next(reversed(net._known.values())).lifted
+    return next(reversed(net._programs._plans)).lifted
 
 
 # --- the gaps ---
@@ -434,8 +434,8 @@ def test_split_weights_are_made_anew_when_something_changes(change: str) -> None
 
         changes()[change](net)
         after = net(signal())
-        for plan in net._known.values():
-            plan.state = None
+        for plan in net._programs._plans:
+            plan.prepared = None
         fresh = net(signal())
 
     assert not torch.equal(before.upper, after.upper)

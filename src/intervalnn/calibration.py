@@ -80,9 +80,8 @@ the bounds: on average over new images and over draws of the images for calibrat
     if not 0 < delta < 1:
         raise ValueError(f"delta, the probability to fail, must lie between 0 and 1, got {delta}")
     refuse_unfitted(method, f"this {type(method).__name__}")
-    with without(method, "calibration"):
-        grouped, pairs = _grouped(groups, predicted(method, loader))
-        found = missed(pairs, grouped, alpha=alpha if level == "single image" else None)
+    grouped, pairs = _grouped(groups, predicted(without(method, "calibration"), loader))
+    found = missed(pairs, grouped, alpha=alpha if level == "single image" else None)
     limit, confidence = {"component": (alpha, None), "image": (alpha, delta), "single image": (delta, None)}[level]
     wider = _WIDER[hasattr(method, "solve_offsets")]
     chosen = [

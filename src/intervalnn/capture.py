@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import logging
 import math
-import threading
-import traceback
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
-from torch._C import DispatchKey
+from torch._ops import OpOverload
 from torch.export import Dim
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, GuardOnDataDependentSymNode
+from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
 
+from intervalnn.capture_errors import Following, is_of_model, object_of_cpp, untraceable
 from intervalnn.interval import Interval
 from intervalnn.parts import Parts, is_plain
+from intervalnn.quiet import quiet
+from intervalnn.spelled_out import kept_whole
 from intervalnn.table import RULES, aten, overloads
+from intervalnn.torch_private import decomposed, itself_alone, without_effect_tokens
 from intervalnn.twin import twin
+from intervalnn.undisturbed import undisturbed
 
-# Torch captures one program at a time: while it does, tables of its own stand changed for the whole process.
-CAPTURING = threading.RLock()
-_TORCH = str(Path(torch.__file__).parent)
 # Taken apart although the table knows them: it refuses them, and what they are made of may have rules.
 _DECOMPOSED_ANYWAY = {aten.as_strided, aten.item, aten.native_dropout, aten.rrelu_with_noise}
 _COPIES = {aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default}
 _READS_LAYOUT = {aten.as_strided.default, aten.sym_stride.int, aten.sym_storage_offset.default}
-_SPELLED_OUT = (aten.softshrink.default, aten.hardshrink.default)
+# What torch says of itself while it captures; what the model says is let through.
+_OF_TORCH = [
+    (".*LeafSpec", FutureWarning, ""),
+    (".*assigned during export", UserWarning, ""),
+    ("", Warning, r"torch\.|copyreg"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +197,7 @@ def capture(model: nn.Module, call: Call, before: Sequence[Program] = ()) -> Pro
     """
     refuse_training(model)
     points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
-    with CAPTURING, _quiet(), torch.no_grad(), _without_fast_path(), _whole():
-        exported = _export(_Flat(twin(model), call), points, before)
+    exported = undisturbed(lambda: _export(_Flat(twin(model), call), points, before))
     _refuse_side_effects(exported)
     return _program(exported, len(points), model)
 
@@ -212,45 +212,28 @@ def _export(flat: _Flat, points: list[Tensor], before: Sequence[Program]) -> tor
 
     def export(sizes: Any) -> torch.export.ExportedProgram:
         fresh = tuple(p.detach() for p in points)  # torch marks those it was given as varying
-        program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
-        return program.run_decompositions(_decompositions())  # type: ignore[no-any-return]
+        with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]), itself_alone():
+            with Following():
+                program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
+            return without_effect_tokens(kept_whole(program, lambda known: decomposed(known, *_decompositions())))
 
     with contextlib.suppress(Exception):
         return export({"tensors": varying})
     try:  # with sizes that do not vary: torch has less to reason about, and other sizes are captured anew
         return export(None)
-    except GuardOnDataDependentSymNode as error:
-        raise ValueError(
-            f"the model branches on the value of a tensor{_user_line(error)}; inside an interval both branches "
-            "may be taken, so it cannot be bounded. Write the choice with torch.where, clamp or relu, "
-            "or keep it out of the model"
-        ) from error
     except Exception as error:
-        raise ValueError(
-            f"torch.export could not capture {type(flat.model).__name__}{_user_line(error)}: "
-            f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
-        ) from error
+        raise untraceable(error, flat.model, (__file__, "forward")) from error
 
 
-def _user_line(error: BaseException) -> str:
-    """Say in which line of the model, outside of torch, the error arose."""
-    frames = traceback.extract_tb(error.__traceback__)
-    inside = max((i for i, frame in enumerate(frames) if frame.filename == __file__), default=-1)
-    for frame in reversed(frames[inside + 1 :]):
-        if not frame.filename.startswith((_TORCH, "<")):
-            return f' at {frame.filename}:{frame.lineno} ("{frame.line}")'
-    return ""
-
-
-def _decompositions() -> Any:
-    """Return torch's table of decompositions, less every operation that has a rule of its own."""
-    table = torch.export.default_decompositions()
-    for operation in RULES:
-        for overload in overloads(operation):
-            if overload.overloadpacket not in _DECOMPOSED_ANYWAY:
-                table.pop(overload, None)
+def _decompositions() -> tuple[dict[Any, Any], list[OpOverload]]:
+    """Return torch's table of decompositions, less every operation that has a rule of its own, and these."""
+    table = dict(torch.export.default_decompositions())
+    known = (overload for operation in RULES for overload in overloads(operation))
+    whole = [overload for overload in known if overload.overloadpacket not in _DECOMPOSED_ANYWAY]
+    for overload in whole:
+        table.pop(overload, None)
     table[aten.rrelu_with_noise_functional.default] = _settled_rrelu  # torch has none
-    return table
+    return table, whole
 
 
 def _settled_rrelu(
@@ -300,7 +283,9 @@ def _program(exported: torch.export.ExportedProgram, inputs: int, model: nn.Modu
     sources, index = {}, 0
     for spec in exported.graph_signature.input_specs:
         if spec.kind not in kinds:
-            raise ValueError(f"the model holds an object that cannot be captured: {spec.target} ({spec.kind.name})")
+            node = next(n for n in exported.graph.nodes if n.name == spec.arg.name)
+            user = next(iter(node.users), node)
+            raise ValueError(object_of_cpp(exported.constants.get(spec.target), where(user)))
         kind = kinds[spec.kind]
         name = str(spec.target or "").removeprefix("model.")
         own = _held(exported.constants[spec.target], model) if kind == "constant" else None
@@ -383,58 +368,8 @@ def where(node: fx.Node) -> str:
     lines = [line.strip() for line in (node.meta.get("stack_trace") or "").strip().splitlines()]
     frames = [(lines[i], lines[i + 1]) for i in range(len(lines) - 1) if lines[i].startswith("File ")]
     inside = max((i for i, (place, _) in enumerate(frames) if __file__ in place), default=len(frames))
-    own = [f for f in frames[inside + 1 :] if _TORCH not in f[0] and 'File "<' not in f[0]]
-    if own:
-        place, code = own[-1]
+    for place, code in reversed(frames[inside + 1 :]):
         file, _, rest = place.removeprefix('File "').partition('", line ')
-        text += f', {file}:{rest.split(",")[0]} ("{code}")'
+        if is_of_model(file):
+            return f'{text}, {file}:{rest.split(",")[0]} ("{code}")'
     return text
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep torch.export's notes about itself from the user, but not the model's own warnings."""
-    names = ("torch.export", "torch._export", "torch.fx", "torch._dynamo", "torch._subclasses")
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-            warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
-            warnings.filterwarnings("ignore", module=r"torch\..*")
-            warnings.filterwarnings("ignore", module="copyreg")
-            warnings.filterwarnings("ignore", message=".*assigned during export.*")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _without_fast_path() -> Iterator[None]:
-    """Let attention layers run the operations they are made of, not one fused kernel without rules."""
-    enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)
-
-
-@contextlib.contextmanager
-def _whole() -> Iterator[None]:
-    """Keep torch from spelling out, as comparisons, two operations that have a rule.
-
-    It does so under autograd's key, where the table of decompositions is not asked.
-    """
-    kernels = [(op, op.py_kernels.pop(DispatchKey.Autograd, None)) for op in _SPELLED_OUT]
-    for op in _SPELLED_OUT:
-        op._dispatch_cache.clear()
-    try:
-        yield
-    finally:
-        for op, kernel in kernels:
-            if kernel is not None:
-                op.py_kernels[DispatchKey.Autograd] = kernel
-            op._dispatch_cache.clear()

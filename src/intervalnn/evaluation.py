@@ -19,7 +19,18 @@ from torch import Tensor
 from intervalnn import metrics as all_metrics
 from intervalnn.calibration import Calibration, calibrate
 from intervalnn.cost import peak_bytes, synchronize, versions
-from intervalnn.pairs import Method, arguments, batches, checked, is_empty, one, refuse_unfitted, split, without
+from intervalnn.pairs import (
+    Method,
+    arguments,
+    batches,
+    checked,
+    is_empty,
+    one,
+    refuse_unfitted,
+    split,
+    stand_in,
+    without,
+)
 from intervalnn.prediction import Prediction
 from intervalnn.results import Better, Measured, Results, Run
 
@@ -229,21 +240,16 @@ class _Measuring:
 
 def _calibration(method: Method, held_out: Iterable[Any] | None, coverage: float) -> Calibration | None:
     """Return a calibration to the coverage; the method keeps its own."""
-    if held_out is None:
-        return None
-    before = getattr(method, "calibration", None)
-    try:
-        return calibrate(method, held_out, coverage=coverage)
-    finally:
-        method.calibration = before  # type: ignore[attr-defined]
+    return None if held_out is None else calibrate(stand_in(method), held_out, coverage=coverage)
 
 
 def _uncalibrated(method: Method, args: tuple[Any, ...], prediction: Prediction) -> Prediction:
     """Return what the method predicts without a calibration of its own; it is asked again where it has one."""
     if getattr(method, "calibration", None) is None:
         return prediction
-    with without(method, "calibration"), torch.no_grad():
-        return method.predict(*args)
+    with torch.no_grad():
+        found: Prediction = without(method, "calibration").predict(*args)
+    return found
 
 
 def _at_equal_coverage(coverage: float) -> dict[str, Metric]:

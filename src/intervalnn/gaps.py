@@ -43,6 +43,7 @@ class Gaps(nn.Module):
             raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, got {kind!r}")
         if cap is not None and not cap > 0:
             raise ValueError(f"cap must be positive, or None for no limit, got {cap}")
+        self.shape, self.dtype = around.shape, around.dtype
         around = torch.view_as_real(around) if around.is_complex() else around
         self.relative = kind not in ("weight", "symmetric") and around.dim() > 1
         self.by_input = kind == "input" and self.relative

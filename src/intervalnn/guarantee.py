@@ -65,12 +65,11 @@ def solve_offsets(method: Method, loader: Iterable[Any], *, beta: float) -> Offs
     """
     _positive(beta)
     below, above, images = [], [], 0
-    with without(method, "calibration", "offsets"):
-        for prediction, target in predicted(method, loader):
-            distance = target.double() - prediction.point.double()
-            below.append(_side(-distance, prediction.below))
-            above.append(_side(distance, prediction.above))
-            images += len(target)
+    for prediction, target in predicted(without(method, "calibration", "offsets"), loader):
+        distance = target.double() - prediction.point.double()
+        below.append(_side(-distance, prediction.below))
+        above.append(_side(distance, prediction.above))
+        images += len(target)
     return Offsets(*(_smallest_offset(torch.cat(side, 1), images * beta / 2) for side in (below, above)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from intervalnn.table import apply, aten
 
-__all__ = ["Interval", "beyond", "capped", "cut"]
+__all__ = ["Interval", "capped", "cut", "plus"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,12 +85,12 @@ class Interval:
     @property
     def lower(self) -> Tensor:
         """The lower end."""
-        return self.point - self.below
+        return plus(self.point, -self.below)
 
     @property
     def upper(self) -> Tensor:
         """The upper end."""
-        return self.point + self.above
+        return plus(self.point, self.above)
 
     @property
     def width(self) -> Tensor:
@@ -206,6 +206,19 @@ class Interval:
         return apply(aten.abs.default, self)  # type: ignore[no-any-return]
 
 
+def plus(x: Tensor, y: Tensor) -> Tensor:
+    """Return ``x + y``; of complex numbers part by part, since torch's own sum of an infinite one is not a number.
+
+    Example:
+        >>> plus(torch.tensor([1 + 2j]), torch.tensor([complex(torch.inf, 1)]))
+        tensor([inf+3.j])
+    """
+    if not (x.is_complex() or y.is_complex()):
+        return x + y
+    x, y = (v.to(torch.promote_types(x.dtype, y.dtype)) for v in (x, y))
+    return torch.complex(x.real + y.real, x.imag + y.imag)
+
+
 def _reach(point: Tensor, end: Tensor, gap: Tensor) -> Tensor:
     """Return a gap that is not negative, and zero between two infinities that are the same."""
     return cut(torch.where((point == end) & point.isinf(), 0.0, gap))
@@ -224,7 +237,7 @@ def cut(x: Tensor) -> Tensor:
     """
     if not (x.requires_grad and torch.is_grad_enabled()):
         return x.clamp(min=0.0)
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_dynamo_compiling():
         return torch.where(x < 0, 0.0, x)
     return _Cut.apply(x)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -232,26 +245,6 @@ def cut(x: Tensor) -> Tensor:
 def capped(x: Tensor, most: Tensor | float) -> Tensor:
     """Return ``x``, and ``most`` where it is larger; where both are equal, the gradient goes to ``x``."""
     return torch.where(x > most, most, x)
-
-
-def beyond(fn: Callable[[Tensor], Tensor], end: Tensor, side: Literal["lower", "upper"]) -> Tensor:
-    """Return ``fn(end)`` with the derivative on the outer side of the end, for a function with bends.
-
-    An end only moves outward as its gap opens. So where ``fn`` bends, the slope ahead is the one that counts,
-    whichever torch takes.
-
-    Example:
-        >>> x = torch.tensor([1.0], requires_grad=True)
-        >>> cut_at_one = torch.nn.functional.hardtanh
-        >>> [torch.autograd.grad(beyond(cut_at_one, x, side), x)[0].item() for side in ("lower", "upper")]
-        [1.0, 0.0]
-    """
-    value = fn(end)
-    if not (end.requires_grad and torch.is_grad_enabled()) or end.dtype == torch.float16:  # which has no next number
-        return value
-    outward = torch.full_like(end, -torch.inf if side == "lower" else torch.inf)
-    ahead = _Valued.apply(end, torch.nextafter(end.detach(), outward))  # type: ignore[no-untyped-call]
-    return _Valued.apply(fn(ahead), value.detach())  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _Cut(torch.autograd.Function):
@@ -266,18 +259,6 @@ class _Cut(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
         return torch.where(x < 0, 0.0, grad)
-
-
-class _Valued(torch.autograd.Function):
-    """One tensor's values, with the gradient of another."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, value: Tensor) -> Tensor:  # noqa: ARG004
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # noqa: ARG004
-        return grad, None
 
 
 def _flatten_with_keys(x: Interval) -> tuple[list[tuple[pytree.KeyEntry, Any]], None]:

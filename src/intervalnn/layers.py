@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from intervalnn.capture import Program
 from intervalnn.table import lookup
@@ -40,12 +41,16 @@ def chosen(model: nn.Module, layers: Layers) -> list[str]:
                 f"layers must be 'all', a number, names or a predicate, got {layers!r}; for one name: [{layers!r}]"
             )
         return names
-    if callable(layers):
+    if callable(layers) and not isinstance(layers, nn.Module | type):
         return [name for name in names if layers(_layer(name), model.get_submodule(_layer(name)))]
-    if isinstance(layers, int):
-        raise TypeError(f"layers must be 'all', a number, names or a predicate, got {layers!r}")
+    known: Any = list(layers) if isinstance(layers, Iterable) and not isinstance(layers, Tensor) else [layers]
+    if not all(isinstance(wanted, str) for wanted in known):
+        raise TypeError(
+            f"layers must be 'all', a number, names or a predicate, got {reprlib.repr(layers)}; names are those of "
+            "model.named_modules() or model.named_parameters()"
+        )
     found_all: list[str] = []
-    for wanted in layers:
+    for wanted in known:
         found = [name for name in names if name == wanted or name.startswith(wanted + ".")]
         if not found:
             raise ValueError(f"the model has no layer or parameter '{wanted}'{did_you_mean(wanted, _known(names))}")
@@ -67,6 +72,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def last(count: int, program: Program, own: Mapping[str, str]) -> list[str]:
     """Return the parameters of the last ``count`` weight layers, by when they first run."""
     order = list(dict.fromkeys(_layer(name) for name in _weights_in_order(program)))
+    if not order:
+        raise ValueError(
+            f"layers={count} asks for the last weight layers (linear, convolution, embedding), and none of the model's "
+            "parameters is the weight of one; give names, or layers='all'"
+        )
     if not 0 < count <= len(order):
         raise ValueError(f"layers must be between 1 and {len(order)}, the number of weight layers, got {count}")
     last = set(order[-count:])

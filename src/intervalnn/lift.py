@@ -18,11 +18,14 @@ from torch import Tensor, fx, nn
 from torch._ops import OpOverload
 
 from intervalnn.capture import Program, where
+from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval
 from intervalnn.rules.bilinear import Repeated, joined, prepare_layer, repeats_before, stretches
+from intervalnn.rules.discrete import discrete_way
 from intervalnn.rules.structure import copies, nearest, upsampled
-from intervalnn.table import MissingRuleError, Rule, aten, by_position, lookup, why_not
+from intervalnn.table import RULES, MissingRuleError, Rule, aten, bound_of, by_position, lookup, why_not
 
+_BY_INDEX = {aten.index.Tensor, aten._unsafe_index.Tensor}
 _VIEWS = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
 
 
@@ -61,6 +64,7 @@ class Lifted:
         weights: Names of the placeholders of ``prepare``.
         inputs: Names of the placeholders of ``run`` that are inputs of the model.
         stretched: Those of ``weights`` that are to be given as :class:`intervalnn.stretched.Stretched`.
+        makes_points: Whether ``prepare`` computes points, and not only what bounds are made of.
     """
 
     prepare: fx.GraphModule
@@ -68,6 +72,7 @@ class Lifted:
     weights: list[str]
     inputs: list[str]
     stretched: frozenset[str] = frozenset()
+    makes_points: bool = False
 
 
 def lift(program: Program, intervals: set[str], form: Form, by_input: Collection[str] = ()) -> Lifted:
@@ -126,19 +131,21 @@ class _Lift:
         for node in self.program.graph.nodes:
             if node.op == "call_function":
                 self._call(node)
+                self._mark(node)
             elif node.op == "output":
                 self._output(node)
             elif node.op != "placeholder":
-                raise MissingRuleError(f"no interval rule for {node.op} {node.target} ({where(node)})")
+                _refuse_subgraph(node)
         self.prepare.output(tuple(self.handed))
         self.run.eliminate_dead_code()  # joined values that products take part by part
-        sources = self.program.sources
+        sources, splits = self.program.sources, {entry.prepare for entry in RULES.values()}
         return Lifted(
             fx.GraphModule({}, self.prepare),
             fx.GraphModule({}, self.run),
             [name for name in sources if sources[name].kind != "input"],
             [name for name in sources if sources[name].kind == "input"],
             self.stretched,
+            any(node.op == "call_function" and node.target not in splits for node in self.prepare.nodes),
         )
 
     def _placeholder(self, node: fx.Node) -> None:
@@ -149,6 +156,11 @@ class _Lift:
     def _output(self, node: fx.Node) -> None:
         results = []
         for value in node.args[0]:  # type: ignore[union-attr]
+            if isinstance(value, fx.Node) and self.facts[value].interval and _is_discrete(value):
+                raise MissingRuleError(
+                    f"the model returns the result of {value.target}, a truth value or a whole number, which has no "
+                    f"bounds: inside an interval it may change ({where(value)}); return the scores that it is made of"
+                )
             made = self._hand(value) if isinstance(value, fx.Node) else value
             results.append(self.run.call_function(finish, (made,)) if isinstance(value, fx.Node) else made)
         self.run.output(tuple(results))
@@ -166,6 +178,13 @@ class _Lift:
         else:
             made, fact = self._plain(node, entry, weight)
         self.made[node], self.facts[node] = made, fact
+
+    def _mark(self, node: fx.Node) -> None:
+        """Note in what was made of a node where it comes from, for a failure to be told in the model's line."""
+        for graph in (self.prepare, self.run):
+            for made in reversed(graph.nodes):
+                if made.op == "placeholder" or made.meta.setdefault("of", node) is not node:
+                    break
 
     def _part(self, node: fx.Node, weight: bool) -> tuple[fx.Node, Fact]:
         """One of the results of an operation with several."""
@@ -191,18 +210,44 @@ class _Lift:
         target = _VIEWS.get(node.target, node.target)  # type: ignore[call-overload]
         args, kwargs = by_position(node.target, node.args, node.kwargs)
         if target is aten.mul.Tensor and args[0] is args[1]:
-            entry, target, args = lookup(aten.square.default), aten.square.default, args[:1]
-        if entry is None or entry.bound is None:
-            raise MissingRuleError(f"{why_not(target, entry)} ({where(node)})")
+            target = aten.square.default if _is_real(node) else target  # complex ones are rounded otherwise
+            entry, args = lookup(aten.square.default), args[:1]
+        bound = _bound_of(node, target, entry, args, kwargs)
+        assert entry is not None
         self._check(node, entry, args, kwargs)
+        discrete = [n for n in node.all_input_nodes if self.facts[n].interval and _is_discrete(n)]
+        if discrete and not entry.discrete:
+            return self._with_discrete(node, entry, bound, args, kwargs, weight)
         made_args = self._map(args, weight)
         if entry.prepare is not None:
             repeats = self._repeats(target, entry, args)
             first = self._once(args[0], weight) if repeats else self._parts(args[0], weight) or made_args[0]
             form = {"repeats": repeats} if repeats else {}
             made_args = (first, self._prepared(target, entry, args, weight, form), *made_args[2:])
-        made = self._graph(weight).call_function(entry.bound, (target, *made_args), self._map(kwargs, weight))
+        made = self._graph(weight).call_function(bound, (target, *made_args), self._map(kwargs, weight))
         return made, Fact(True, weight, self._nonneg(node, entry), dict(entry.hidden))
+
+    def _with_discrete(
+        self, node: fx.Node, entry: Rule, bound: Any, args: tuple[Any, ...], kwargs: dict[str, Any], weight: bool
+    ) -> tuple[fx.Node, Fact]:
+        """An operation that knows nothing of truth values and whole numbers that may change, and that takes some."""
+        graph, values, target = self._graph(weight), self._map(kwargs, weight), node.target
+        assert isinstance(target, OpOverload)
+        fact = Fact(True, weight, self._nonneg(node, entry), dict(entry.hidden))
+        if _is_discrete(node):
+            try:
+                bound = discrete_way(target, entry)
+            except MissingRuleError as error:
+                raise MissingRuleError(f"{error} ({where(node)})") from None
+            return graph.call_function(bound, (target, *self._map(args, weight)), values), fact
+        dtype = _tensors(node)[0].dtype.to_real()
+
+        def take(n: fx.Node) -> fx.Node:
+            made = self._value(n, weight)
+            known = self.facts[n].interval and _is_discrete(n)
+            return graph.call_method("interval", (made, dtype)) if known else made
+
+        return graph.call_function(bound, (target, *fx.map_arg(args, take)), values), fact
 
     def _prepared(self, target: Any, entry: Rule, args: tuple[Any, ...], weight: bool, more: dict[str, Any]) -> fx.Node:
         """The second factor of a product, split where it is known."""
@@ -271,6 +316,11 @@ class _Lift:
 
     def _check(self, node: fx.Node, entry: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Refuse intervals where the rule takes none."""
+        if node.target in _BY_INDEX and any(self.facts[n].interval and _is_truth(n) for n in _nodes(args[1])):
+            raise MissingRuleError(
+                f"{node.target} picks by a mask that may change inside an interval, and with it the shape of the "
+                f"result ({where(node)}); choose with torch.where instead"
+            )
         for position, value in [*enumerate(args), *kwargs.items()]:
             for leaf in pytree.tree_leaves(value):
                 if isinstance(leaf, fx.Node) and self.facts[leaf].interval and position not in entry.takes:
@@ -286,7 +336,7 @@ class _Lift:
             return False
         sign = entry.sign_of(*node.args, **node.kwargs)
         taken = pytree.tree_leaves([node.args[i] for i in entry.takes if i < len(node.args)])
-        if sign == "unknown" or not all(map(_is_real, (node, *taken))):
+        if sign == "unknown" or not _is_real(node) or not all(_is_real(n) or _is_truth(n) for n in taken):
             return False
         if sign == "nonnegative":
             return True
@@ -296,7 +346,7 @@ class _Lift:
 
     def _leaf_nonneg(self, leaf: Any) -> bool:
         if isinstance(leaf, fx.Node):
-            return self.facts[leaf].nonneg
+            return self.facts[leaf].nonneg or _is_truth(leaf)
         return leaf is None or (isinstance(leaf, int | float) and leaf >= 0)
 
     def _graph(self, weight: bool) -> fx.Graph:
@@ -328,10 +378,36 @@ class _Lift:
         return fx.map_arg(value, take)
 
 
+def _nodes(value: Any) -> list[fx.Node]:
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, fx.Node)]
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    leaves = pytree.tree_leaves(value.meta["val"]) if isinstance(value, fx.Node) else []
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+
+def _bound_of(node: fx.Node, target: Any, entry: Rule | None, args: Any, kwargs: Any) -> Any:
+    """Return the function that bounds a call, by its operation and by whether it is given complex numbers."""
+    operation = aten.square.default if entry is lookup(aten.square.default) else target
+    try:
+        return bound_of(operation, entry, *fx.map_arg((args, kwargs), lambda n: n.meta.get("val")))
+    except MissingRuleError as error:
+        raise MissingRuleError(f"{error} ({where(node)})") from None
+
+
 def _is_real(value: Any) -> bool:
     """Say whether a value is in floating point: whole numbers wrap around, and complex ones have no sign."""
-    tensors = pytree.tree_leaves(value.meta["val"]) if isinstance(value, fx.Node) else []
-    return all(t.is_floating_point() for t in tensors if isinstance(t, Tensor))
+    return all(t.is_floating_point() for t in _tensors(value))
+
+
+def _is_discrete(node: fx.Node) -> bool:
+    """Say whether a value is made of truth values or whole numbers."""
+    return not any(t.is_floating_point() or t.is_complex() for t in _tensors(node)[:1])
+
+
+def _is_truth(node: fx.Node) -> bool:
+    return all(t.dtype == torch.bool for t in _tensors(node))
 
 
 def _upsampling(node: fx.Node) -> tuple[fx.Node, fx.Node | None, list[int]]:
@@ -371,8 +447,17 @@ def _refuse_random(node: fx.Node, entry: Rule | None) -> None:
             )
 
 
+def _refuse_subgraph(node: fx.Node) -> None:
+    """Raise for a function that a program holds beside its graph, in the name of the operation that takes it."""
+    name = next(iter(node.users)).target
+    raise MissingRuleError(
+        f"torch's higher-order operation {name} runs functions of its own, without interval rules ({where(node)}); "
+        "write a branch with torch.where, and a loop in Python"
+    )
+
+
 def _point(x: Any) -> Any:
-    return x.point if isinstance(x, Interval) else x
+    return x.point if isinstance(x, Interval | Discrete) else x
 
 
 def finish(x: Any) -> Any:

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
+from intervalnn.accepted import refuse_input, refuse_model
 from intervalnn.beside import teach_compiler
-from intervalnn.capture import CAPTURING, Call, Program, capture, refuse_training
+from intervalnn.capture import Call, Program, capture, refuse_training
+from intervalnn.capture_errors import UnexplainedError
 from intervalnn.explanation import Explanation
+from intervalnn.failures import refuse_call, refuse_failure
 from intervalnn.gaps import Gaps, Kind
 from intervalnn.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
 from intervalnn.layers import Layers, chosen, did_you_mean, last, tied
-from intervalnn.lift import Form, Lifted
-from intervalnn.plan import Plan
+from intervalnn.lift import Form
+from intervalnn.plan import Plan, Prepared, refuse_other
 from intervalnn.prediction import Prediction
+from intervalnn.programs import PROGRAMS, Programs, Recent
 from intervalnn.segments import Segments
 from intervalnn.table import aten
+from intervalnn.torch_private import in_transform, is_traced
+from intervalnn.turns import TURNS
+from intervalnn.undisturbed import undisturbed
 
 __all__ = ["IntervalNetwork"]
 
@@ -33,7 +44,46 @@ __all__ = ["IntervalNetwork"]
 _FUSED = {"realize_reads_threshold": 8, "realize_acc_reads_threshold": 64, "realize_opcount_threshold": 500}
 # What by itself takes more than that.
 _LONG = {aten.layer_norm, aten.native_layer_norm, aten.rms_norm, aten.group_norm, aten.native_group_norm, aten.gelu}
+_NOT_WHOLE = (
+    "an IntervalNetwork finds its program in Python; call net.compile() instead, or torch.compile(net) without "
+    "fullgraph=True, and write files with intervalnn.export"
+)
 _FEW = 4  # parts of a value that are joined at a product, in the pass before it, rather than each in its own pass
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _uncompiled(fn: Function) -> Function:
+    """Keep torch's compiler out of a function.
+
+    What torch has for that is taken only where a compiler is at work: while another thread captures a program, torch's
+    own wrapper writes to a table that all threads share.
+    """
+    apart = torch.compiler.disable(fn, reason=_NOT_WHOLE)
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (apart if torch.compiler.is_dynamo_compiling() else fn)(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How graphs are run.
+
+    Attributes:
+        run: From a graph to what runs it.
+        compiled: Whether a compiler runs it, which in training takes what is made of the weights along.
+        overwrites: Whether a call returns tensors that the next one writes into.
+    """
+
+    run: Callable[[fx.GraphModule], Callable[..., Any]] = lambda graph: graph
+    compiled: bool = False
+    overwrites: bool = False
+
+
+# Networks that compute again what they do not keep, in this thread, and how.
+_RECOMPUTING: ContextVar[tuple[tuple[nn.Module, _Way], ...]] = ContextVar("_RECOMPUTING", default=())
 
 
 class IntervalNetwork(nn.Module):
@@ -68,6 +118,12 @@ class IntervalNetwork(nn.Module):
         tensor([[0.3000, 0.3000]], grad_fn=<AddBackward0>)
     """
 
+    _seen: list[tuple[nn.Module, bool]]  # all modules of the model, and their modes
+    _held: list[int]  # parameters, by which a tie would show
+    _programs: Programs  # another one, rather than an empty one, where those known are out of date
+    _way: _Way
+    _lock: threading.Lock
+
     def __init__(
         self,
         model: nn.Module,
@@ -79,8 +135,7 @@ class IntervalNetwork(nn.Module):
         gap_dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(model, nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        refuse_model(model, IntervalNetwork)
         if gap_dtype is not None and not gap_dtype.is_floating_point:
             raise TypeError(f"gap_dtype must be a floating-point dtype, got {gap_dtype}")
         self._model = (model,)  # in a tuple, so that it is no submodule and its parameters are not ours
@@ -93,13 +148,7 @@ class IntervalNetwork(nn.Module):
         self.calibration: Callable[[Prediction], Prediction] | None = None
         self.training_settings: dict[str, Any] | None = None  # how it was trained, as plain values; saved along
         self._names: list[str] | None = None
-        self._compiled: Callable[[fx.GraphModule], Callable[..., Any]] | None = None
-        self._seen: list[tuple[nn.Module, bool]] = []
-        self._held: list[int] = []  # parameters, by which a tie would show
-        self._plans: dict[Any, list[Plan]] = {}  # by all but the sizes of the inputs
-        self._known: dict[Any, Plan] = {}  # by the sizes too
-        self._run: Callable[[Lifted], Callable[..., Any]] = _plain_run
-        self._overwrites = False  # whether a call returns tensors that the next one writes into
+        self._forget()
         self._own = tied(model)
         _refuse_not_finite(model)
         if not isinstance(layers, int) or isinstance(layers, bool):
@@ -118,16 +167,18 @@ class IntervalNetwork(nn.Module):
     # --- the gaps ---
 
     def _choose(self, names: Iterable[str]) -> None:
-        """Give gaps to the parameters in ``names``."""
-        self._names = sorted({self._own[name] for name in names}, key=list(self._own).index)
-        for name in self._names:
-            parent = self.gaps
+        """Give gaps to the parameters in ``names``; other threads see all of them or none."""
+        chosen = sorted({self._own[name] for name in names}, key=list(self._own).index)
+        gaps = nn.Module()
+        for name in chosen:
+            parent = gaps
             *path, last = name.split(".")
             for step in path:
                 if not hasattr(parent, step):
                     parent.add_module(step, nn.Module())
                 parent = getattr(parent, step)
             parent.add_module(last, Gaps(self.model.get_parameter(name), self.kind, self.cap))
+        self.gaps, self._names = gaps.train(self.training), chosen
 
     def _gaps_of(self, name: str) -> Gaps:
         gaps = self.gaps.get_submodule(self._own[name])
@@ -199,33 +250,21 @@ class IntervalNetwork(nn.Module):
         over that gap, with all other gaps closed: one backward pass from zero gaps gives them all,
         since the derivative there has no cancellation.
         """
-        self._lookup(Call.of(args, kwargs))  # a number of layers has names from the first call on
-        with torch.enable_grad(), self._closed() as gaps:
-            bounds = self(*args, **kwargs)
-            found = [x for x in pytree.tree_leaves(bounds, is_leaf=_is_interval) if _is_interval(x)]
-            width = torch.stack([_real(x.width).double().mean() for x in found]).mean()
-            ends = [end for gap in gaps for end in gap.sides]
+        call = Call.of(args, kwargs)
+        plan, way = self._look_up(call)
+        names = self.names  # a number of layers has names from the first call on
+        own = {name: self._gaps_of(name) for name in names}
+        closed = {name: Gaps(self.model.get_parameter(name), self.kind, self.cap) for name in names}
+        plan = plan.with_gaps({own[name]: closed[name] for name in names})
+        if way.compiled:  # for a single call no compiler pays
+            way = _Way(Segments)
+        with torch.inference_mode(False), torch.enable_grad(), TURNS.together():
+            outputs = self._outputs(plan, [_recordable(x) for x in call.tensors], way)
+            width = torch.stack([_real(x.width).double().mean() for x in outputs if _is_interval(x)]).mean()
+            ends = [end for gap in closed.values() for end in gap.sides]
             slopes = torch.autograd.grad(width, ends, allow_unused=True) if width.requires_grad else [None] * len(ends)
         totals = iter([0.0 if slope is None else float(slope.double().sum()) for slope in slopes])
-        return {name: sum(next(totals) for _ in gap.sides) for name, gap in zip(self.names, gaps, strict=True)}
-
-    @contextlib.contextmanager
-    def _closed(self) -> Iterator[list[Gaps]]:
-        """Close all gaps for a while, with a scale of one, and have them ask for gradients."""
-        gaps = [self._gaps_of(name) for name in self.names]
-        tensors = [tensor for gap in gaps for tensor in (*gap.sides, gap.scale)]
-        saved = [(tensor, tensor.detach().clone(), tensor.requires_grad) for tensor in tensors]
-        with torch.no_grad():
-            for gap in gaps:
-                for side in gap.sides:
-                    side.zero_().requires_grad_()
-                gap.scale.fill_(1.0)
-        try:
-            yield gaps
-        finally:
-            with torch.no_grad():
-                for tensor, value, asked in saved:
-                    tensor.copy_(value).requires_grad_(asked)
+        return {name: sum(next(totals) for _ in gap.sides) for name, gap in closed.items()}
 
     def balance(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Scale what is trained of each parameter by one over its sensitivity, on a batch of inputs.
@@ -261,15 +300,34 @@ class IntervalNetwork(nn.Module):
         model returns, with an interval for each tensor. Integers stay as they are.
         """
         call = Call.of(args, kwargs)
-        plan = self._lookup(call)
-        inputs = (_with_gap_dtype(t, self.form.gap_dtype) for t in call.tensors)
-        if self._compiled is not None and plan.training:  # what is made of the weights is made anew at each step
-            outputs = self._compiled(plan.whole())(*plan.points, *inputs)
-        else:
-            outputs = self._run(plan.lifted)(*self._weights(plan), *inputs)
-        if self._overwrites:
-            outputs = pytree.tree_map_only(Tensor, Tensor.clone, outputs)
+        plan, way = self._look_up(call)
+        try:
+            if torch.compiler.is_dynamo_compiling():
+                outputs = self._outputs(plan, call.tensors, way)
+            else:
+                with TURNS.together():
+                    outputs = self._outputs(plan, call.tensors, way)
+        except Exception as error:
+            refuse_failure(
+                error, self.model, plan, call, [_with_gap_dtype(x, self.form.gap_dtype) for x in call.tensors]
+            )
+            raise
         return pytree.tree_unflatten(outputs, plan.program.out_spec)
+
+    def _outputs(self, plan: Plan, tensors: list[Tensor | Interval], way: _Way) -> tuple[Any, ...]:
+        inputs = [_with_gap_dtype(x, self.form.gap_dtype) for x in tensors]
+        if way.compiled and plan.training:  # what is made of the weights is made anew at each step
+            outputs = way.run(plan.whole())(*plan.points, *inputs)
+        else:
+            prepared = self._prepared(plan, way)
+            outputs = prepared.or_endless(way.run(plan.lifted.run)(*prepared.values, *inputs))
+        if way.overwrites:
+            outputs = pytree.tree_map_only(Tensor, Tensor.clone, outputs)
+        return outputs  # type: ignore[no-any-return]
+
+    @_uncompiled
+    def _prepared(self, plan: Plan, way: _Way) -> Prepared:
+        return plan.current(static=way.compiled)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
         """Return point, bounds, score and direction, without gradients.
@@ -321,19 +379,14 @@ class IntervalNetwork(nn.Module):
         if fuse:  # torch takes either a mode or options
             teach_compiler()
             chosen = _mode(own.pop("mode", None) or "default") | (own.pop("options", None) or {})
-        self._overwrites = chosen.get("triton.cudagraphs", False)
-        known: dict[fx.GraphModule, Callable[..., Any]] = {}
+        known: Recent[fx.GraphModule, Callable[..., Any]] = Recent(2 * PROGRAMS)  # of each one for training too
 
         def compiled(graph: fx.GraphModule) -> Callable[..., Any]:
-            if graph not in known:
-                more = {"options": self._fused(graph) | chosen} if fuse else {}
-                known[graph] = torch.compile(graph, **(own | more))
-            return known[graph]
+            more = {"options": self._fused(graph) | chosen} if fuse else {}
+            return torch.compile(graph, **(own | more))
 
-        self._run = lambda lifted: compiled(lifted.run)
-        self._compiled = compiled
-        for plan in self._known.values():
-            plan.state = None
+        overwrites = chosen.get("triton.cudagraphs", False)
+        self._way = _Way(lambda graph: known.get(graph, compiled), compiled=True, overwrites=overwrites)
 
     def _fused(self, program: fx.GraphModule) -> dict[str, Any]:
         """Return options by which torch's compiler makes one pass of what lies between two products.
@@ -350,61 +403,74 @@ class IntervalNetwork(nn.Module):
 
     @contextlib.contextmanager
     def recomputing(self) -> Iterator[None]:
-        """Keep little for the backward pass for a while, and compute the rest again: for large inputs.
+        """Keep little for the backward pass for a while, in this thread, and compute the rest again: for large inputs.
 
         Gradients stay the same bit for bit; a step of training takes half as long again on a CPU, up to
         twice as long on a GPU.
         """
-        if self._compiled is not None:
+        if self._way.compiled:
             raise RuntimeError("a compiled network chooses itself what to compute again; use either of the two")
-        known: dict[fx.GraphModule, Segments] = {}
-
-        def run(lifted: Lifted) -> Callable[..., Any]:
-            if lifted.run not in known:
-                known[lifted.run] = Segments(lifted.run)
-            return known[lifted.run]
-
-        before, self._run = self._run, run
+        known: Recent[fx.GraphModule, Callable[..., Any]] = Recent(PROGRAMS)
+        own = self, _Way(lambda graph: known.get(graph, Segments))
+        token = _RECOMPUTING.set((*_RECOMPUTING.get(), own))
         try:
             yield
         finally:
-            self._run = before
+            _RECOMPUTING.reset(token)
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def _lookup(self, call: Call) -> Plan:
-        """Return the program for a call, captured if need be, in its form over intervals."""
+    @_uncompiled
+    def _look_up(self, call: Call) -> tuple[Plan, _Way]:
+        """Return the program for a call, captured if need be, in its form over intervals, and how to run it."""
+        _refuse_inside()
+        for x in call.tensors:
+            refuse_input(x.point if isinstance(x, Interval) else x)
         modules = list(self.model.modules())
-        seen = [(module, module.training) for module in modules]
-        if any(training for _, training in seen):
+        seen = [(module, _mode_of(module)) for module in modules]
+        if any(mode is not False for _, mode in seen):
             refuse_training(self.model)
         self._refuse_elsewhere(call)
-        if seen != self._seen:
-            self.refresh()  # a part of the model was replaced by another, or its mode was changed
-            self._seen = seen
         held = [id(parameter) for module in modules for parameter in module._parameters.values()]
-        if held != self._held and tied(self.model) != self._own:
-            raise ValueError(
-                "parameters of the model were tied together, untied, added or removed since the intervals were put "
-                "around them; make a new IntervalNetwork"
-            )
-        self._held = held
-        tensors = call.tensors
-        key = (call.key, self.form, *(_autocast(device) for device in {tensor.device.type for tensor in tensors}))
-        sizes = (key, *(tensor.shape for tensor in tensors))
-        plan = self._known.get(sizes)
-        return plan or self._planned(call, key, sizes)
+        programs = self._programs_of(seen, held)
+        key = (call.key, self.form, *(_autocast(device) for device in {tensor.device.type for tensor in call.tensors}))
+        plan = programs.find(key, call.tensors) or self._planned(call, key, programs)
+        return plan, next((way for net, way in _RECOMPUTING.get() if net is self), self._way)
 
-    def _planned(self, call: Call, key: Any, sizes: Any) -> Plan:
+    def _programs_of(self, seen: list[tuple[nn.Module, Any]], held: list[int]) -> Programs:
+        """Return what is known of the model: nothing, once a part of it was replaced or its mode was changed."""
+        with self._lock:
+            if seen != self._seen:
+                self._programs, self._seen = Programs(), seen
+            if held != self._held:
+                self._refuse_changed()
+            self._held = held
+            return self._programs
+
+    def _planned(self, call: Call, key: Any, programs: Programs) -> Plan:
         """Find or make the program for a call; one thread at a time, so that each program is made once."""
-        tensors = call.tensors
-        with CAPTURING:
-            plans = self._plans.setdefault(key, [])
-            plan = next((known for known in plans if known.program.fits(tensors)), None)
-            if plan is None:
-                plan = self._lift(self._capture(call, [known.program for known in plans]), tensors)
-                plans.append(plan)
-            self._known[sizes] = plan
-        return plan
+
+        def find_or_make() -> Plan:
+            with TURNS.alone():
+                plan = programs.find(key, call.tensors)
+                if plan is None:
+                    before = [each.program for each in programs.like(key)]
+                    plan = self._lift(self._capture(call, before), call.tensors)
+                    programs.add(plan, key)
+                return plan
+
+        return undisturbed(find_or_make)
+
+    def _refuse_changed(self) -> None:
+        """Raise if the model's parameters are not those around which the intervals were put, or have another shape."""
+        now = tied(self.model)
+        if now != self._own:
+            names = ", ".join(sorted({f"'{name}'" for name, _ in now.items() ^ self._own.items()}))
+            raise ValueError(
+                f"parameters of the model were tied together, untied, added or removed ({names}) since the intervals "
+                "were put around them; make a new IntervalNetwork"
+            )
+        for name in self._names or ():
+            parameter = self.model.get_parameter(name)
+            refuse_other(name, self._gaps_of(name), parameter, "make a new IntervalNetwork")
 
     def _refuse_elsewhere(self, call: Call) -> None:
         """Raise if what is to be computed together lies on several devices."""
@@ -430,14 +496,15 @@ class IntervalNetwork(nn.Module):
 
     def _capture(self, call: Call, before: list[Program]) -> Program:
         if not call.tensors:
+            got = ", ".join(sorted({type(leaf).__name__ for leaf in pytree.tree_leaves(call.rebuild([]))})) or "nothing"
             raise ValueError(
-                "the call has no tensor among its arguments, so there is nothing to bound; give torch tensors, such as "
-                "torch.from_numpy(x)"
+                f"the call has no tensor among its arguments (got {got}), so there is nothing to bound; give torch "
+                "tensors, such as torch.from_numpy(x) or torch.tensor(x)"
             )
         try:
             program = capture(self.model, call, before)
-        except ValueError as error:
-            _refuse_call(self.model, call, error)
+        except UnexplainedError:
+            refuse_call(self.model, call)
             raise
         if self._names is None:
             assert isinstance(self.layers, int)
@@ -446,23 +513,18 @@ class IntervalNetwork(nn.Module):
 
     def _lift(self, program: Program, tensors: list[Tensor | Interval]) -> Plan:
         names, sources = set(self.names), program.sources.items()
-        own = {name: self._own[source.name] for name, source in sources if source.kind == "parameter"}
+        own = {name: self._own[s.name] for name, s in sources if s.kind == "parameter" and s.name in self._own}
         gaps = {name: self._gaps_of(parameter) for name, parameter in own.items() if parameter in names}
         inputs = [n for n, source in sources if source.kind == "input" and isinstance(tensors[source.index], Interval)]
         return Plan.of(program, self.model, gaps, self.form, inputs)
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def _weights(self, plan: Plan) -> Any:
-        return plan.current(static=self._compiled is not None)
-
     def refresh(self) -> None:
-        """Forget what was captured and prepared: for changes to the model that torch does not count.
+        """Forget what was captured and prepared: for changes to the model's Python side.
 
-        Parameters, buffers and gaps may change freely. Call this after changing the model's
-        Python side (an attribute that its forward reads), or numbers behind ``.data``.
+        Parameters, buffers and gaps may change freely. Call this after changing an attribute that the model's
+        forward reads.
         """
-        self._plans.clear()
-        self._known.clear()
+        self._programs = Programs()
 
     def save(self, path: str | Path, *, include_model: bool = False) -> None:
         """Write gaps, layers, offsets and calibration to a safetensors file; :func:`intervalnn.load` reads it.
@@ -488,11 +550,25 @@ class IntervalNetwork(nn.Module):
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 
+    def __prepare_scriptable__(self) -> None:
+        """Say to ``torch.jit.script`` what to do instead."""
+        raise TypeError("an IntervalNetwork cannot be scripted; write it with intervalnn.export(net, x, 'net.onnx')")
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a call makes anew."""
-        state = self.__dict__.copy()
-        state.update(_seen=[], _held=[], _plans={}, _known={}, _run=_plain_run, _compiled=None, _overwrites=False)
-        return state
+        made = ("_seen", "_held", "_programs", "_way", "_lock")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start with nothing captured."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._forget()
+
+    def _forget(self) -> None:
+        self._seen, self._held = [], []
+        self._programs = Programs()
+        self._way = _Way()
+        self._lock = threading.Lock()
 
     def extra_repr(self) -> str:
         """Return the one line that printing the network adds."""
@@ -505,6 +581,13 @@ def _is_interval(x: Any) -> bool:
 
 def _real(width: Tensor) -> Tensor:
     return torch.view_as_real(width) if width.is_complex() else width
+
+
+def _recordable(x: Tensor | Interval) -> Tensor | Interval:
+    """Return an input that gradients may pass, which nothing made in inference mode is."""
+    if isinstance(x, Interval):
+        return x.map(lambda part: part.clone() if part.is_inference() else part)
+    return x.clone() if x.is_inference() else x
 
 
 def _as_gap(value: Tensor | float, like: Tensor, name: str) -> Tensor:
@@ -528,25 +611,34 @@ def _mode(name: str) -> dict[str, Any]:
     return modes[name]
 
 
-def _plain_run(lifted: Lifted) -> Callable[..., Any]:
-    return lifted.run
+def _mode_of(module: nn.Module) -> Any:
+    """Return in what mode a module is: whether in training, and which hooks it has, or a forward of its own."""
+    own = module.__dict__
+    before, behind = own["_forward_pre_hooks"], own["_forward_hooks"]
+    if before or behind or "forward" in own:
+        return module.training, *before.values(), *behind.values(), own.get("forward")
+    return module.training
+
+
+def _refuse_inside() -> None:
+    """Raise where torch would write down, transform or trace the search for a program, not the program."""
+    if in_transform():
+        raise RuntimeError(
+            "an IntervalNetwork cannot run inside torch.func (vmap, grad, jacrev, jvp); it takes whole batches, so "
+            "vmap is not needed, and derivatives of net(x).width, say, come from torch.autograd.grad or "
+            "torch.autograd.functional.jacobian"
+        )
+    if is_traced() or torch.compiler.is_exporting():
+        raise RuntimeError(
+            "an IntervalNetwork cannot be traced or exported as a module; write it with "
+            "intervalnn.export(net, x, 'net.onnx'), which exports the program over intervals"
+        )
 
 
 def _refuse_not_finite(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if parameter.device.type != "meta" and not bool(parameter.detach().isfinite().all()):
             raise ValueError(f"parameter '{name}' has entries that are NaN or infinite; no interval is around them")
-
-
-def _refuse_call(model: nn.Module, call: Call, error: ValueError) -> None:
-    """Say so if the model itself does not take a call, whatever its intervals."""
-    args, kwargs = call.rebuild([t.point if isinstance(t, Interval) else t for t in call.tensors])
-    try:
-        with torch.no_grad():
-            model(*args, **kwargs)
-    except Exception as own:
-        given = ", ".join(f"{t.dtype} of shape {tuple(t.shape)}" for t in call.tensors)
-        raise ValueError(f"the model itself does not take this input, {given}; {error}") from own
 
 
 def _with_gap_dtype(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor | Interval:
@@ -567,6 +659,8 @@ def _autocast(device: str) -> torch.dtype | None:
 def _batches(call: Call, size: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     if size < 1:
         raise ValueError(f"batch_size must be at least 1, got {size}")
+    for x in call.tensors:
+        refuse_input(x.point if isinstance(x, Interval) else x)
     total = call.tensors[0].shape[:1] if call.tensors else (1,)  # none at all is refused where it is captured
     if not total or any(t.shape[:1] != total for t in call.tensors):
         shapes = [tuple(t.shape) for t in call.tensors]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -26,6 +26,7 @@ __all__ = [
     "predicted",
     "refuse_unfitted",
     "split",
+    "stand_in",
     "summed",
     "without",
 ]
@@ -170,17 +171,26 @@ def checked(prediction: Prediction, target: Tensor, where: str = "the batch") ->
     return target
 
 
-@contextmanager
-def without(method: Any, *names: str) -> Iterator[None]:
-    """Switch off what the method does to its bounds afterwards, such as ``"calibration"``."""
-    before = {name: value for name in names if (value := getattr(method, name, None)) is not None}
-    for name in before:
+def stand_in(method: Any) -> Any:
+    """Return a shallow copy of a method, whose attributes may be set without changing those of the method itself.
+
+    Other threads may predict with the method meanwhile.
+    """
+    if not isinstance(method, nn.Module):
+        return copy.copy(method)
+    copied = object.__new__(type(method))
+    copied.__dict__.update(method.__dict__)
+    copied.__dict__["_modules"] = dict(copied._modules)
+    return copied
+
+
+def without(method: Any, *names: str) -> Any:
+    """Return a method that does not do to its bounds afterwards what these names say, such as ``"calibration"``."""
+    off = [name for name in names if getattr(method, name, None) is not None]
+    method = stand_in(method) if off else method
+    for name in off:
         setattr(method, name, None)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(method, name, value)
+    return method
 
 
 def summed(x: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from intervalnn.container import read, write
 from intervalnn.fingerprint import difference, fingerprint, named_tensors
 from intervalnn.guarantee import Offsets
 from intervalnn.network import IntervalNetwork
+from intervalnn.pairs import stand_in
 from intervalnn.prediction import Prediction
 from intervalnn.version import __version__
 
@@ -47,6 +48,7 @@ def save(net: IntervalNetwork, path: str | Path, *, include_model: bool = False)
         >>> again.predict(torch.ones(1, 2)).score
         tensor([[0.3000]])
     """
+    net = stand_in(net)  # whose calibration stays as it is, whatever another thread does to that of the network
     settings = settings_of(net)
     tensors = dict(net.state_dict())
     if include_model:

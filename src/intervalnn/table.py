@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
-__all__ = ["MissingRuleError", "Rule", "apply", "lookup", "plain", "refuse", "rule"]
+__all__ = ["MissingRuleError", "Rule", "apply", "bound_of", "complex_rule", "lookup", "plain", "refuse", "rule"]
 
 Operation = OpOverloadPacket | OpOverload
 Sign = Literal["unknown", "keeps", "nonnegative"]
@@ -37,6 +37,8 @@ class Rule:
         refusal: Why intervals are refused, for those that are.
         even_plain: Refuse the operation even where no interval reaches it.
         reads_shape_only: The result does not depend on the values of the arguments in ``takes``.
+        discrete: ``bound`` takes truth values and whole numbers that may change inside an interval as they are.
+        complexes: Whether ``bound`` bounds complex numbers too.
     """
 
     bound: Callable[..., Any] | None = None
@@ -47,6 +49,8 @@ class Rule:
     refusal: str = ""
     even_plain: bool = False
     reads_shape_only: bool = False
+    discrete: bool = False
+    complexes: bool = False
 
     def sign_of(self, *args: Any, **kwargs: Any) -> Sign:
         """Return what is known of the result of these arguments."""
@@ -54,6 +58,7 @@ class Rule:
 
 
 RULES: dict[Operation, Rule] = {}
+COMPLEX: dict[Operation, Callable[..., Any]] = {}
 
 
 def rule(
@@ -62,6 +67,8 @@ def rule(
     sign: Sign | Callable[..., Sign] = "unknown",
     prepare: Callable[..., Any] | None = None,
     hidden: Mapping[int, str] | None = None,
+    discrete: bool = False,
+    complexes: bool = False,
     replace: bool = False,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as the interval rule of ``operations``.
@@ -76,6 +83,10 @@ def rule(
             function of the arguments that says which.
         prepare: See :class:`Rule`.
         hidden: Outputs that cannot be intervals (indices, say), with the reason.
+        discrete: Take a :class:`~intervalnn.discrete.Discrete` as it is, an answer or a whole number that may change
+            inside an interval; else it is converted to floating point before, as torch itself does.
+        complexes: Whether the function bounds complex numbers too. They have no order, and their intervals are
+            boxes with gaps for the real and for the imaginary part; unless a rule says so, they are refused.
         replace: Replace a rule that is there already, instead of refusing to.
 
     Example:
@@ -87,8 +98,25 @@ def rule(
 
     def register(function: Function) -> Function:
         _fill()
-        entry = Rule(function, takes, sign, prepare, hidden or {})
+        entry = Rule(function, takes, sign, prepare, hidden or {}, discrete=discrete, complexes=complexes)
         _add(operations, entry, replace)
+        return function
+
+    return register
+
+
+def complex_rule(*operations: Operation) -> Callable[[Function], Function]:
+    """Register the decorated function for calls with complex numbers, of operations with another rule for real ones.
+
+    Args:
+        operations: ATen or custom operations.
+    """
+
+    def register(function: Function) -> Function:
+        for operation in operations:
+            if operation in COMPLEX:
+                raise ValueError(f"{operation} has a rule for complex numbers already")
+            COMPLEX[operation] = function
         return function
 
     return register
@@ -128,9 +156,11 @@ def _add(operations: tuple[Operation, ...], entry: Rule, replace: bool) -> None:
         RULES[operation] = entry
 
 
-def _fill() -> None:
+def _fill() -> Any:
     """Have the library's own rules in the table; they import this module, so it cannot import them sooner."""
-    import intervalnn.rules  # noqa: F401
+    import intervalnn.rules
+
+    return intervalnn.rules
 
 
 def lookup(operation: Any) -> Rule | None:
@@ -159,12 +189,41 @@ def apply(operation: OpOverload, *args: Any, **kwargs: Any) -> Any:
         tensor([0.])
     """
     entry = lookup(operation)
-    if entry is None or entry.bound is None:
-        raise MissingRuleError(why_not(operation, entry))
+    bound = bound_of(operation, entry, args, kwargs)
+    assert entry is not None
     args, kwargs = by_position(operation, args, kwargs)
     if entry.prepare is not None:
         args = (args[0], entry.prepare(operation, *args), *args[2:])
-    return entry.bound(operation, *args, **kwargs)
+    return _fill().bounded(operation, entry, bound, *args, **kwargs)
+
+
+def bound_of(operation: Any, entry: Rule | None, *values: Any) -> Callable[..., Any]:
+    """Return the function that bounds a call of ``operation`` with these values.
+
+    Raises:
+        MissingRuleError: If there is none, or none for complex numbers where one of the values is complex.
+    """
+    if entry is None or entry.bound is None:
+        raise MissingRuleError(why_not(operation, entry))
+    if entry.complexes or not any(map(is_complex, values)):
+        return entry.bound
+    own = COMPLEX.get(operation) or COMPLEX.get(getattr(operation, "overloadpacket", operation))
+    if own is None:
+        raise MissingRuleError(
+            f"{operation} has an interval rule for real numbers only, and is given complex ones; compute with their "
+            f"real and imaginary part instead, or add a rule with intervalnn.rule({_path(operation)}, complexes=True)"
+        )
+    return own
+
+
+def is_complex(value: Any) -> bool:
+    """Say whether a value is complex, or a dtype that is, or has one that is among its parts."""
+    if isinstance(value, list | tuple):
+        return any(map(is_complex, value))
+    if isinstance(value, dict):
+        return any(map(is_complex, value.values()))
+    dtype = value if isinstance(value, torch.dtype) else getattr(value, "dtype", None)
+    return isinstance(value, complex) or (isinstance(dtype, torch.dtype) and dtype.is_complex)
 
 
 def by_position(

@@ -100,9 +100,13 @@ MONAI = [
     _case("SegResNet, group norm, deconvolution", lambda: nets.SegResNet(
         2, 8, 1, 1, norm=("group", {"num_groups": 4}), blocks_down=(1, 1), blocks_up=(1,), upsample_mode="deconv"),
         (2, 1, 8, 8)),
+    _case("VQVAE", lambda: nets.VQVAE(2, 1, 1, channels=(4, 4), num_res_layers=1, num_res_channels=(4, 4),
+                                      downsample_parameters=((2, 4, 1, 1),) * 2,
+                                      upsample_parameters=((2, 4, 1, 1, 0),) * 2, num_embeddings=4,
+                                      embedding_dim=4), (1, 1, 8, 8)),
 ]  # fmt: skip
 
-# Those that draw random numbers, branch on values, or look up the nearest of some codes.
+# Those that draw random numbers, or branch on values.
 REFUSED = [
     _case("AutoencoderKL", lambda: nets.AutoencoderKL(2, 1, 1, (1, 1), (4, 4), attention_levels=(False, False),
                                                       norm_num_groups=2, latent_channels=2,
@@ -111,8 +115,4 @@ REFUSED = [
     _case("DiNTS", lambda: nets.DiNTS(
         nets.TopologyInstance(channel_mul=0.2, num_blocks=2, num_depths=2, spatial_dims=2, device="cpu"), 1, 1,
         spatial_dims=2), (1, 1, 16, 16), rel=1e-6),
-    _case("VQVAE", lambda: nets.VQVAE(2, 1, 1, channels=(4, 4), num_res_layers=1, num_res_channels=(4, 4),
-                                      downsample_parameters=((2, 4, 1, 1),) * 2,
-                                      upsample_parameters=((2, 4, 1, 1, 0),) * 2, num_embeddings=4,
-                                      embedding_dim=4), (1, 1, 8, 8)),
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
+from zoo import Case
 
 import intervalnn as inn
 
@@ -17,11 +18,22 @@ def leaves(structure: Any) -> list[Any]:
     return [leaf for leaf in flat if isinstance(leaf, Tensor | inn.Interval)]
 
 
+def precision(case: Case) -> tuple[torch.dtype, float]:
+    """Return the finest data type in which a network runs, and a tolerance for its rounding."""
+    args, kwargs = case.call(torch.float64)
+    try:
+        case.build(torch.float64)(*args, **kwargs)
+    except Exception:  # a part that computes in float32, whatever it is given
+        return torch.float32, 1e-4
+    return torch.float64, 1e-9
+
+
 def set_random_gaps(net: inn.IntervalNetwork, *, rel: float, seed: int = 2) -> None:
     """Give every interval layer gaps: asymmetric, about ``rel`` times the weights, one in five zero."""
     generator = torch.Generator().manual_seed(seed)
+    weights = net.weight_intervals()
     for name in net.names:
-        point = net.weight_intervals()[name].point
+        point = weights[name].point
         point = torch.view_as_real(point) if point.is_complex() else point
         scale = rel * (point.abs() + point.abs().mean())
         below, above = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from soundness import fingerprint, leaves, misses, set_random_gaps
+from soundness import fingerprint, leaves, misses, precision, set_random_gaps
 from zoo import Case
 
 import intervalnn as inn
@@ -31,22 +31,24 @@ def cases(table: str) -> list[Any]:
     return found
 
 
-def build(case: Case) -> torch.nn.Module:
+def build(case: Case, dtype: torch.dtype = torch.float64) -> torch.nn.Module:
     try:
-        return case.build(torch.float64)
+        return case.build(dtype)
     except ImportError as error:
         pytest.skip(str(error).splitlines()[0])
 
 
 @pytest.mark.parametrize("case", cases("converted"))
 def test_no_draw_leaves_the_bounds_and_the_point_is_the_models_own(case: Case) -> None:
-    model, twin = build(case), build(case)
-    args, kwargs = case.call(torch.float64)
+    build(case)
+    dtype, rtol = precision(case)
+    model, twin = build(case, dtype), build(case, dtype)
+    args, kwargs = case.call(dtype)
     before = fingerprint(model)
     net = inn.IntervalNetwork(model)
     set_random_gaps(net, rel=case.rel)
 
-    outside, used = misses(net, twin, args, kwargs, draws=200, rtol=1e-9)
+    outside, used = misses(net, twin, args, kwargs, draws=200, rtol=rtol)
 
     assert outside == 0
     assert used > 0
@@ -54,7 +56,7 @@ def test_no_draw_leaves_the_bounds_and_the_point_is_the_models_own(case: Case) -
     with torch.no_grad():
         for bounds, output in zip(leaves(net(*args, **kwargs)), leaves(model(*args, **kwargs)), strict=True):
             if isinstance(bounds, inn.Interval):
-                torch.testing.assert_close(bounds.point, output, rtol=1e-9, atol=1e-10)
+                torch.testing.assert_close(bounds.point, output, rtol=rtol, atol=rtol / 10)
 
 
 @pytest.mark.parametrize("case", cases("refused"))

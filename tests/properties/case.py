@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch._ops import OpOverload
 
 import intervalnn as inn
 from intervalnn import Interval
+from intervalnn.discrete import Discrete
 
 # How intervals can lie: on either side of zero or across it, with gaps missing, tiny or large.
 PATTERNS = ("positive", "negative", "straddling", "some gaps", "tiny", "large", "at zero")
@@ -117,15 +118,50 @@ class Case:
         return args
 
     def bounds(self, args: tuple[Any, ...]) -> list[Interval]:
-        """Return the bounds of all outputs that can be intervals."""
-        return [bound for bound in outputs(inn.apply(self.op, *args, **self.kwargs)) if isinstance(bound, Interval)]
+        """Return the bounds of all outputs that have some; those of truth values and whole numbers as of real ones."""
+        found = outputs(inn.apply(self.op, *args, **self.kwargs))
+        found = [x.interval(torch.float64) if isinstance(x, Discrete) else x for x in found]
+        return [bound for bound in found if isinstance(bound, Interval)]
 
     def plain(self, args: tuple[Any, ...]) -> list[Tensor]:
         """Return what the operation itself computes, for the same outputs."""
         entry = inn.table.lookup(self.op)
         hidden = entry.hidden if entry is not None else {}
         results = outputs(self.op(*args, **self.kwargs))
-        return [result for index, result in enumerate(results) if index not in hidden]
+        return [_as_real(result) for index, result in enumerate(results) if index not in hidden]
+
+
+class Asked(Case):
+    """A case, some of whose arguments are not the values that are drawn but answers and whole numbers made of these.
+
+    Args:
+        made: By the position of an argument, the operation that makes it, and what that takes beside the drawn value.
+        op: The operation that is tried.
+    """
+
+    def __init__(self, made: dict[int, tuple[Any, ...]], op: OpOverload, *args: Any, **kwargs: Any) -> None:
+        super().__init__(op, *args, **kwargs)
+        self.made = made
+
+    def bounds(self, args: tuple[Any, ...]) -> list[Interval]:
+        return super().bounds(self._make(args, inn.apply))
+
+    def plain(self, args: tuple[Any, ...]) -> list[Tensor]:
+        return super().plain(self._make(args, lambda op, *rest, **how: op(*rest, **how)))
+
+    def _make(self, args: tuple[Any, ...], call: Callable[..., Any]) -> tuple[Any, ...]:
+        def make(index: int, arg: Any) -> Any:
+            if index not in self.made:
+                return arg
+            op, *rest = self.made[index]
+            each = [call(op, x, *rest) if isinstance(x, Interval | Tensor) else x for x in outputs(arg)]
+            return each if isinstance(arg, list) else each[0]
+
+        return tuple(make(index, arg) for index, arg in enumerate(args))
+
+
+def _as_real(x: Tensor) -> Tensor:
+    return x if x.is_floating_point() or x.is_complex() else x.to(torch.float64)
 
 
 def _short(arg: Any) -> str:

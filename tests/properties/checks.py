@@ -6,10 +6,20 @@ import torch
 from torch import Tensor
 
 from intervalnn import Interval
+from properties.case import Case
+
+aten = torch.ops.aten
 
 
 def real_parts(x: Tensor) -> Tensor:
     return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
+
+
+def is_rounded(case: Case) -> bool:
+    """Say whether the result of a case is rounded: a staircase, through which the gradient goes straight on."""
+    return case.op in (aten.to.dtype, aten.to.other) or case.kwargs.get("dtype") in (
+        torch.float32, torch.bfloat16, torch.complex64,
+    )  # fmt: skip
 
 
 def tolerance(value: Tensor, relative: float) -> Tensor:

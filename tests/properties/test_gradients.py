@@ -12,17 +12,10 @@ import intervalnn as inn
 from intervalnn import Interval
 from properties.case import Case, intervals, with_intervals
 from properties.cases import CASES
-from properties.checks import real_parts
+from properties.checks import is_rounded, real_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
 aten = torch.ops.aten
-
-
-def _rounds(case: Case) -> bool:
-    """Say whether the result is rounded: a staircase, through which the gradient goes straight on."""
-    return case.op in (aten.to.dtype, aten.to.other) or case.kwargs.get("dtype") in (
-        torch.float32, torch.bfloat16, torch.complex64,
-    )  # fmt: skip
 
 
 def _is_cone(case: Case) -> bool:
@@ -89,7 +82,7 @@ def test_no_gradient_at_zero_gaps_is_nan(case: Case) -> None:
         assert not _is_finite(case, args) or not any(real_parts(part).isnan().any() for part in gradient)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not _rounds(case)], ids=str)
+@pytest.mark.parametrize("case", [case for case in CASES if not is_rounded(case)], ids=str)
 def test_the_gradient_is_the_slope_of_the_bounds(case: Case) -> None:
     for pattern in ("positive", "straddling") if _is_cone(case) else ("no gaps", "positive", "straddling"):
         args = case.draw(0, pattern)
@@ -105,25 +98,6 @@ def test_the_gradient_is_the_slope_of_the_bounds(case: Case) -> None:
         if _is_finite(case, args) and _is_finite(case, wider):
             before, after = (_total(_gaps_of(case, a), weights) for a in (args, wider))
             assert torch.isclose((after - before) / 1e-7, torch.as_tensor(expected), rtol=1e-4, atol=1e-5), pattern
-
-
-@pytest.mark.parametrize("side", [0, 1], ids=["below", "above"])
-@pytest.mark.parametrize("case", [c for c in CASES if not _rounds(c) and not _is_cone(c)], ids=str)
-def test_the_gradient_at_closed_gaps_is_the_slope_of_opening_one_side(case: Case, side: int) -> None:
-    for pattern in ("no gaps", "some gaps"):
-        args = _without_gaps(case.draw(2, pattern))
-        random = torch.Generator().manual_seed(3)
-
-        weights, leaves, gradient = _gradient(case, args, random)
-        step = [d * (k % 2 == side) for k, d in enumerate(_uniform(leaves, random))]
-        expected = sum((real_parts(g) * d).sum() for g, d in zip(gradient, step, strict=True))
-
-        opened = [1e-7 * d for d in step]
-        gaps = [torch.view_as_complex(o) if leaf.is_complex() else o for o, leaf in zip(opened, leaves, strict=True)]
-        wider = _with_gaps(args, gaps)
-        if _is_finite(case, args) and _is_finite(case, wider):
-            slope = _total(_gaps_of(case, wider), weights) / 1e-7
-            assert torch.isclose(slope, torch.as_tensor(expected), rtol=1e-4, atol=1e-5), pattern
 
 
 # Where functions bend, and the arguments beside x.

@@ -18,7 +18,7 @@ from torch import Tensor
 import intervalnn as inn
 from intervalnn import Interval
 from properties.case import Case, intervals, is_interval, with_intervals
-from properties.cases import CASES
+from properties.cases import CASES, comparisons
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
 aten = torch.ops.aten
@@ -35,6 +35,8 @@ JUMPS = {
 
 
 def _jumps(case: Case) -> bool:
+    if case in comparisons.CASES:
+        return True
     counts = case.op.overloadpacket in (aten._cdist_forward, aten.linalg_vector_norm) and 0 in case.args
     rounded = case.op.overloadpacket is aten.div and case.kwargs.get("rounding_mode") is None
     return counts or (case.op.overloadpacket in JUMPS and not rounded)
@@ -93,7 +95,8 @@ def _broken(x: Interval, what: str) -> Interval:
     return Interval(*parts)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if _is_real(case)], ids=str)
+# Of an index that is not finite, the model itself makes an error.
+@pytest.mark.parametrize("case", [c for c in CASES if _is_real(c) and c not in comparisons.PLACES], ids=str)
 def test_what_is_not_finite_never_gives_finite_bounds_that_are_wrong(case: Case) -> None:
     faults = ("nan both gaps", "inf both gaps", "inf above", "nan point", "inf point")
     for pattern, what in itertools.product(("positive", "straddling"), faults):

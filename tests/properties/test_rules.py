@@ -7,14 +7,13 @@ gradient of single outputs points, and points between. The tolerance is ``1e-12 
 
 from __future__ import annotations
 
-import functools
+import itertools
+import zlib
 from typing import Any
 
 import pytest
 import torch
 import torch.utils._pytree as pytree
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from torch._ops import OpOverload, OpOverloadPacket
 
 import intervalnn as inn
@@ -35,30 +34,38 @@ from properties.checks import assert_gaps, assert_inside, assert_wider, real_par
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
 aten = torch.ops.aten
-seeds = st.integers(0, 2**31)
-few = functools.partial(
-    settings, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
+
+
+def seeds(case: Case) -> tuple[int, int]:
+    """Return two seeds to draw a case with: zero, and one of its own."""
+    return 0, zlib.crc32(str(case).encode())
+
+
 NO_DERIVATIVE = {
     aten.copy.default,
+    aten.detach_copy.default,
+    aten.scatter.reduce,
+    aten.scatter.value_reduce,
     aten._embedding_bag_forward_only.default,
     aten.linspace.Tensor_Tensor,
     aten.linspace.Tensor_Scalar,
     aten.linspace.Scalar_Tensor,
 }
+NO_COMPLEX_DERIVATIVE = {aten.select_scatter.default, aten.slice_scatter.default, aten.scatter_reduce.two}
 
 
-def _is_mixed(args: Any) -> bool:
-    """Say whether real and complex values meet, which torch does not differentiate everywhere."""
+def _has_derivative(case: Case, args: Any) -> bool:
+    """Say whether torch differentiates a call; where real and complex values meet, it does not everywhere."""
     values = [x for x in pytree.tree_leaves(args, is_leaf=is_interval) if isinstance(x, Interval | torch.Tensor)]
-    return {True, False} <= {x.dtype.is_complex for x in values if x.dtype.is_complex or x.dtype.is_floating_point}
+    kinds = {x.dtype.is_complex for x in values if x.dtype.is_complex or x.dtype.is_floating_point}
+    kinds |= {dtype.is_complex for dtype in case.kwargs.values() if isinstance(dtype, torch.dtype)}
+    none = NO_DERIVATIVE | NO_COMPLEX_DERIVATIVE if True in kinds else NO_DERIVATIVE
+    return case.op not in none and len(kinds) == 1
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@given(seed=seeds)
-@few(max_examples=2)
-def test_the_bounds_contain_every_value(case: Case, seed: int) -> None:
-    for pattern in PATTERNS:
+def test_the_bounds_contain_every_value(case: Case) -> None:
+    for pattern, seed in itertools.product(PATTERNS, seeds(case)):
         args = case.draw(seed, pattern)
 
         bounds = case.bounds(args)
@@ -66,7 +73,7 @@ def test_the_bounds_contain_every_value(case: Case, seed: int) -> None:
         for bound in bounds:
             assert_gaps(bound)
         tried = [*samples(args, seed, corners=4, inner=2)]
-        if case.op not in NO_DERIVATIVE and not _is_mixed(args):
+        if _has_derivative(case, args):
             tried += attacks(case, args, seed, components=2)
         results = zip(*(case.plain(values) for values in tried), strict=True)
         for bound, values in zip(bounds, results, strict=True):
@@ -74,22 +81,20 @@ def test_the_bounds_contain_every_value(case: Case, seed: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@given(seed=seeds)
-@few(max_examples=1)
-def test_without_gaps_the_bounds_are_the_plain_result_bit_for_bit(case: Case, seed: int) -> None:
-    args = case.draw(seed, "no gaps")
+def test_without_gaps_the_bounds_are_the_plain_result_bit_for_bit(case: Case) -> None:
+    for seed in seeds(case):
+        args = case.draw(seed, "no gaps")
 
-    bounds, plain = case.bounds(args), case.plain(points(args))
+        bounds, plain = case.bounds(args), case.plain(points(args))
 
-    for bound, value in zip(bounds, plain, strict=True):
-        assert same(bound.point, value)
-        assert (bound.width[value.isfinite()] == 0).all()
+        for bound, value in zip(bounds, plain, strict=True):
+            assert same(bound.point, value)
+            assert (bound.width[value.isfinite()] == 0).all()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@given(seed=seeds)
-@few(max_examples=1)
-def test_wider_arguments_never_give_narrower_bounds(case: Case, seed: int) -> None:
+def test_wider_arguments_never_give_narrower_bounds(case: Case) -> None:
+    seed = seeds(case)[1]
     random = torch.Generator().manual_seed(seed)
 
     def widen(gap: torch.Tensor) -> torch.Tensor:
@@ -167,7 +172,7 @@ def test_every_rule_has_a_case_and_every_case_a_rule() -> None:
 SCRIPT_ONLY = {  # of TorchScript, which torch.export never writes
     "index.list_Tensor", "index.Tensor_hacked_twin", "_unsafe_index.Tensor_hacked_twin", "copy.Dict_Tensor",
     "index_put.hacked_twin", "_unsafe_index_put.hacked_twin", "split.default", "to.prim_Device", "to.prim_dtype",
-    "to.prim_other",
+    "to.prim_other", "eq.Tensor_list", "ne.Tensor_list",
 }  # fmt: skip
 
 
@@ -226,10 +231,7 @@ def test_an_operation_that_reads_shapes_gives_the_same_for_all_values(case: Case
     [
         (aten.topk.default, (2, -1, True, False)),
         (aten.softplus.default, (-1.0,)),
-        (aten._to_copy.default, {"dtype": torch.int64}),
-        (aten.scatter_reduce.two, (1, torch.zeros(2, 3, dtype=torch.int64), torch.ones(2, 3).double(), "prod")),
         (aten.grid_sampler_2d.default, (torch.zeros(1, 1, 1, 2), 2, 0, False)),
-        (aten.conv1d.default, (torch.ones(1, 2, 2, dtype=torch.complex128),)),
     ],
     ids=str,
 )

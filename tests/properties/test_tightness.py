@@ -52,6 +52,8 @@ AT_CORNERS = [
     Case(aten.conv_transpose1d.default, plain(real(1, 2, 3)), real(2, 2, 2)),
     Case(aten.mm.default, real(2, 3), plain(real(3, 2))),
     Case(aten.mm.default, plain(real(2, 3)), real(3, 2)),
+    Case(aten.bilinear.default, real(1, 2), plain(real(1, 3)), plain(real(2, 2, 3))),
+    Case(aten.bilinear.default, plain(real(1, 2)), plain(real(1, 2)), real(2, 2, 2), real(2)),
     Case(aten.mul.Tensor, real(3), real(3)),
     Case(aten.prod.default, real(5)),
     Case(aten.add.Tensor, real(3), real(3), alpha=-2),
@@ -92,6 +94,7 @@ WITH_EXTREMA = [
         Case(getattr(aten, name).default, real(4))
         for name in ("abs", "square", "gelu", "silu", "mish", "hardswish", "cosh", "sin", "cos", "softplus", "sign")
     ],
+    *[Case(getattr(aten, name).default, real(4)) for name in ("i0", "special_i0e", "special_i1e", "special_i1")],
     Case(aten.gelu.default, real(4), approximate="tanh"),
     *[Case(aten.pow.Tensor_Scalar, real(4), exponent) for exponent in (2, 3, 4)],
     *[Case(aten.leaky_relu.default, real(4), slope) for slope in (0.1, -0.5)],
@@ -205,6 +208,7 @@ WITHIN = [
     (Case(aten.group_norm.default, real(1, 4, 3), 2), "tiny", 1.6),
     (Case(aten.var.correction, real(1, 6), [1]), "tiny", 1.001),
     (Case(aten.linear.default, real(2, 4), real(3, 4), real(3)), "tiny", 1.001),
+    (Case(aten.bilinear.default, real(2, 2), real(2, 3), real(3, 2, 3), real(3)), "tiny", 1.001),
     (Case(aten._fft_r2c.default, real(3, 4), [0, 1], 0, True), "straddling", 1.3),
     (Case(aten._fft_c2c.default, complexes(2, 3), [0, 1], 0, True), "straddling", 1.3),
     (ATTENTION[0], "tiny", 2.0),

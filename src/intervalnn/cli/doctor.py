@@ -15,8 +15,14 @@ from intervalnn.version import __version__
 
 __all__ = ["doctor"]
 
-REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:>=\s*([\w.]+))?[^;]*(?:;.*extra\s*==\s*['\"](\w+)['\"])?")
+NAME = re.compile(r"[\w.-]+")
+AT_LEAST, BELOW = re.compile(r">=\s*([\w.]+)"), re.compile(r"<\s*([\w.]+)")
+EXTRA = re.compile(r";.*extra\s*==\s*['\"](\w+)['\"]")
 OURS = ("dev", "docs")  # extras for work on the library itself
+OTHERWISE = (
+    "a tiny network does not get the numbers that it is known to have with torch {torch}: {wrong}. "
+    "Trust no bounds made here, and install another torch of the range above"
+)
 
 
 @command(writes=False)
@@ -27,13 +33,12 @@ def doctor(screen: Screen) -> None:
     screen.say(f"intervalnn {__version__}, Python {platform.python_version()}, {platform.system()}")
     screen.say(_table(packages))
     for device in devices:
-        works = f"a small network gets bounds in {device['seconds']:.2f} s" if not device["error"] else device["error"]
-        screen.say(f"{device['device']}: {device['name']}; {works}")
+        works = "gets wrong bounds" if device["error"] else f"gets the right bounds, {device['seconds']:.1f} s"
+        screen.say(f"{device['device']}: {device['name']}; a tiny network {works}")
     if not any(device["device"].startswith("cuda") for device in devices):
         screen.say("No GPU that torch can use: all runs on the CPU.")
-    wrong = [each["name"] for each in packages if each["extra"] is None and not each["fits"]]
-    problems = [f"{name} must be installed or updated, from a clone: pip install ." for name in wrong]
-    problems += [f"on {each['device']} a small network gets no bounds" for each in devices if each["error"]]
+    problems = [_problem(each) for each in packages if each["extra"] is None and not each["fits"]]
+    problems += [f"on {each['device']} {each['error']}" for each in devices if each["error"]]
     found = {
         "intervalnn": __version__,
         "python": platform.python_version(),
@@ -52,19 +57,37 @@ def _packages() -> list[dict[str, Any]]:
     """Return what the library needs, and what each of its extras needs, as it was installed with."""
     from importlib.metadata import requires  # which takes a while
 
-    found = (REQUIREMENT.match(each) for each in requires("intervalnn") or ())
-    return [_package(*match.groups()) for match in found if match is not None and match[3] not in OURS]
+    found = map(_package, requires("intervalnn") or ())
+    return [each for each in found if each["extra"] not in OURS]
 
 
-def _package(name: str, wanted: str | None, extra: str | None) -> dict[str, Any]:
+def _package(requirement: str) -> dict[str, Any]:
     from importlib import metadata
 
+    name = NAME.match(requirement)[0]  # type: ignore[index]
+    wanted, below, extra = (
+        found[1] if (found := each.search(requirement)) else None for each in (AT_LEAST, BELOW, EXTRA)
+    )
     try:
         installed = metadata.version(name)
     except metadata.PackageNotFoundError:
         installed = None
-    fits = installed is not None and _numbers(installed) >= _numbers(wanted or "0")
-    return {"name": name, "wanted": wanted, "installed": installed, "extra": extra, "fits": fits}
+    own = _numbers(installed or "")
+    fits = installed is not None and own >= _numbers(wanted or "") and (below is None or own < _numbers(below))
+    return {"name": name, "wanted": wanted, "below": below, "installed": installed, "extra": extra, "fits": fits}
+
+
+def _range(package: dict[str, Any]) -> str:
+    ends = (">=", package["wanted"]), ("<", package["below"])
+    return ",".join(sign + version for sign, version in ends if version)
+
+
+def _problem(package: dict[str, Any]) -> str:
+    """Say what is wrong with a package that is needed, and what to do."""
+    name, installed = package["name"], package["installed"]
+    if installed is None or _numbers(installed) < _numbers(package["wanted"] or ""):
+        return f"{name} must be installed or updated, from a clone: pip install ."
+    return f"{name} {installed} is not tested; install one that is: pip install '{name}{_range(package)}'"
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -81,10 +104,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _table(packages: list[dict[str, Any]]) -> Any:
     from rich.table import Table
 
-    table = Table("package", "at least", "installed", "extra", caption='An extra, from a clone: pip install ".[NAME]"')
+    table = Table("package", "wanted", "installed", "extra", caption='An extra, from a clone: pip install ".[NAME]"')
     for each in packages:
         style = None if each["fits"] else "red" if each["extra"] is None else "yellow"
-        table.add_row(each["name"], each["wanted"], each["installed"] or "no", each["extra"], style=style)
+        table.add_row(each["name"], _range(each), each["installed"] or "no", each["extra"], style=style)
     return table
 
 
@@ -101,18 +124,15 @@ def _devices() -> list[dict[str, Any]]:
 
 
 def _tried(device: str) -> dict[str, Any]:
-    """Give a small network bounds on a device, and return how long it took, or what went wrong."""
+    """Train a tiny network on a device, and return how long it took, or what went wrong and what to do."""
     start = time.perf_counter()
     try:
         import torch
 
-        from intervalnn.network import IntervalNetwork
+        from intervalnn.cli.known import deviations
 
-        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)).to(device).eval()
-        net = IntervalNetwork(model)
-        net.set_gaps("2.bias", below=0.25, above=0.5)
-        width = net.predict(torch.ones(2, 4, device=device)).width
-        error = None if bool((width == 0.75).all()) else f"the bounds are wrong: {width.tolist()}, not 0.75"
+        wrong = deviations(device)
+        error = OTHERWISE.format(torch=torch.__version__, wrong=", ".join(wrong)) if wrong else None
     except Exception as found:
-        error = f"{type(found).__name__}: {found}"
+        error = f"a tiny network gets no bounds: {type(found).__name__}: {found}"
     return {"seconds": time.perf_counter() - start, "error": error}

@@ -128,8 +128,7 @@ def _undecided(net: IntervalNetwork, example: Example, allowed: Allowed) -> dict
         return {}
     edges = net.calibration.groups.values.tolist()
     args, kwargs = example.arguments
-    with without(net, "calibration"):
-        leaves = named_leaves(net.predict(*args, **kwargs))
+    leaves = named_leaves(without(net, "calibration").predict(*args, **kwargs))
     plain = {place: leaf.cpu() for place, leaf in leaves.items() if isinstance(leaf, Prediction)}
     return {
         place: torch.stack([(p.width - edge).abs() <= allowed.of(p) for edge in edges]).any(0)

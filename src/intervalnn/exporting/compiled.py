@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.exporting.quiet import quiet
 from intervalnn.exporting.runtime import Run
 from intervalnn.exporting.standalone import Standalone
+from intervalnn.quiet import quiet
 
 __all__ = ["open_compiled", "write_compiled"]
 

@@ -14,9 +14,10 @@ from torch import Tensor, fx
 
 from intervalnn.capture import where
 from intervalnn.exporting.compiled import open_compiled, write_compiled
-from intervalnn.exporting.quiet import quiet
 from intervalnn.exporting.runtime import Run, Runtime
 from intervalnn.exporting.standalone import Standalone
+from intervalnn.quiet import quiet
+from intervalnn.undisturbed import undisturbed
 
 __all__ = ["RUNTIMES"]
 
@@ -36,27 +37,33 @@ _TAKEN_APART = {
 
 
 def _write_onnx(program: Standalone, path: Path) -> dict[str, Any]:
+    try:
+        made = undisturbed(lambda: _onnx(program))
+    except torch.onnx.errors.OnnxExporterError as error:
+        raise ValueError(_refusal(error, program.model.graph)) from error
+    for node in made.model.graph.all_nodes():  # these tell of the machine: paths, and lines of code
+        node.metadata_props.clear()
+        node.doc_string = None
+    with quiet():
+        made.save(path)  # with the weights in a second file beside it, should they be too many for one
+    return {name: version(name) for name in ("onnx", "onnxscript")} | {"opset": made.model.opset_imports[""]}
+
+
+def _onnx(program: Standalone) -> torch.onnx.ONNXProgram:
     exported = program.exported
     with quiet():
         if any(node.target in _TAKEN_APART for node in exported.graph.nodes):
             exported = exported.run_decompositions(_TAKEN_APART)
-        try:
-            made = torch.onnx.export(
-                exported,
-                dynamo=True,
-                verbose=False,
-                input_names=list(program.inputs),
-                output_names=list(program.outputs),
-                dynamic_shapes=_new_axes(program),
-            )
-        except torch.onnx.errors.OnnxExporterError as error:
-            raise ValueError(_refusal(error, program.model.graph)) from error
-        assert made is not None
-        for node in made.model.graph.all_nodes():  # these tell of the machine: paths, and lines of code
-            node.metadata_props.clear()
-            node.doc_string = None
-        made.save(path)  # with the weights in a second file beside it, should they be too many for one
-    return {name: version(name) for name in ("onnx", "onnxscript")} | {"opset": made.model.opset_imports[""]}
+        made = torch.onnx.export(
+            exported,
+            dynamo=True,
+            verbose=False,
+            input_names=list(program.inputs),
+            output_names=list(program.outputs),
+            dynamic_shapes=_new_axes(program),
+        )
+    assert made is not None
+    return made
 
 
 def _new_axes(program: Standalone) -> list[dict[int, str]]:
@@ -117,8 +124,12 @@ def _write_pt2(program: Standalone, path: Path) -> dict[str, Any]:
 
 
 def _open_pt2(path: Path) -> Run:
-    with quiet():
-        module: Any = torch.export.load(path).module()
+
+    def load() -> Any:
+        with quiet():
+            return torch.export.load(path).module()
+
+    module = undisturbed(load)
 
     @torch.no_grad()
     def run(tensors: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -16,13 +16,14 @@ from torch.export import Dim, ExportedProgram
 from intervalnn.capture import Program, capture
 from intervalnn.exporting.example import Example
 from intervalnn.exporting.names import flat
-from intervalnn.exporting.quiet import quiet
 from intervalnn.exporting.values import Value, described, number_or_name
 from intervalnn.interval import Interval
 from intervalnn.layers import tied
 from intervalnn.network import IntervalNetwork
 from intervalnn.plan import Plan
 from intervalnn.prediction import Prediction
+from intervalnn.quiet import quiet
+from intervalnn.undisturbed import undisturbed
 
 __all__ = ["Standalone", "standalones"]
 
@@ -144,10 +145,13 @@ def _varying(program: Program) -> list[dict[int, Any]]:
 
 def _standalone(net: IntervalNetwork, program: Program, example: Example, outputs: Sequence[str]) -> Standalone:
     module = _named(_Forward(net, program, outputs), example.names)
-    with torch.no_grad(), quiet():
-        exported = torch.export.export(
-            module, tuple(example.tensors), dynamic_shapes=tuple(_varying(program)), strict=False
-        )
+
+    def export() -> ExportedProgram:
+        with torch.no_grad(), quiet():
+            inputs, sizes = tuple(example.tensors), tuple(_varying(program))
+            return torch.export.export(module, inputs, dynamic_shapes=sizes, strict=False)
+
+    exported = undisturbed(export)
     nodes = {node.name: node.meta.get("val") for node in exported.graph.nodes}
     taken, returned = (
         [nodes[name] for name in of]
@@ -164,7 +168,7 @@ class _Forward(nn.Module):
         super().__init__()
         plan = _plan(net, program)
         with torch.no_grad():
-            self.prepared = plan.current()
+            self.prepared = plan.current().values
         self.lifted, self.spec = plan.lifted.run, program.out_spec
         self.changes = [change for change in (net.offsets, net.calibration) if change is not None]
         self.outputs = outputs

@@ -5,21 +5,23 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval, cut
-from intervalnn.rules.complexes import complex_abs, complex_product, has_complex
+from intervalnn.discrete import Discrete
+from intervalnn.interval import Interval, cut, plus
+from intervalnn.kinks import ahead
 from intervalnn.table import apply, aten, rule
 
 Operand = Interval | Tensor | float
 
 
 def point_of(x: Any) -> Any:
-    """Return the point of an interval, and anything else as it is."""
-    return x.point if isinstance(x, Interval) else x
+    """Return the point of an interval or of a discrete value, and anything else as it is."""
+    return x.point if isinstance(x, Interval | Discrete) else x
 
 
 def gap_dtype_for(point: Tensor, *values: Any) -> torch.dtype:
@@ -33,9 +35,14 @@ def gap_dtype_for(point: Tensor, *values: Any) -> torch.dtype:
 def around(point: Tensor, below: Tensor, above: Tensor, *like: Any) -> Interval:
     """Return an interval with gaps of the shape of ``point`` and a dtype that follows from ``like``."""
     dtype = gap_dtype_for(point, *like)
-    if (dtype.is_complex and not point.is_complex()) or (point.is_complex() and not dtype.is_complex):
+    if dtype.is_complex != point.is_complex():
         dtype = point.dtype
-    return Interval(point, below.to(dtype).expand(point.shape), above.to(dtype).expand(point.shape))
+    return Interval(point, *(as_gap(gap, dtype).expand(point.shape) for gap in (below, above)))
+
+
+def as_gap(gap: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a gap in another dtype, of which a real one takes the real part."""
+    return (gap.real if gap.is_complex() and not dtype.is_complex else gap).to(dtype)
 
 
 def most(first: Tensor, *others: Tensor) -> Tensor:
@@ -126,19 +133,25 @@ def _gaps(x: Any) -> tuple[Any, Any]:
     return (x.below, x.above) if isinstance(x, Interval) else (0.0, 0.0)
 
 
-@rule(aten.add, takes=(0, 1, 2), sign="keeps")  # the third is alpha, where it has a position
+@rule(aten.add, takes=(0, 1, 2), sign="keeps", complexes=True)  # the third is alpha, where it has a position
 def add(fn: Any, x: Operand, y: Operand, alpha: float = 1) -> Interval:
     """Add the gaps; those of ``y`` change places if ``alpha`` is negative."""
     point = point_of(x) + point_of(y) if alpha == 1 else torch.add(point_of(x), point_of(y), alpha=alpha)
     (x_below, x_above), (y_below, y_above) = _gaps(x), _gaps(y)
+    if isinstance(alpha, complex):
+        return around(point, *_gaps(Interval.of(x) + apply(aten.mul.Tensor, Interval.of(y), alpha)), x, y)  # type: ignore[arg-type]
     if alpha < 0:
         y_below, y_above = y_above, y_below
     if alpha not in (1, -1):
         y_below, y_above = abs(alpha) * y_below, abs(alpha) * y_above
-    return around(point, x_below + y_below, x_above + y_above, x, y)
+    return around(point, _sum(x_below, y_below), _sum(x_above, y_above), x, y)
 
 
-@rule(aten.sub, takes=(0, 1))
+def _sum(x: Any, y: Any) -> Any:
+    return plus(x, y) if isinstance(x, Tensor) and isinstance(y, Tensor) else x + y
+
+
+@rule(aten.sub, takes=(0, 1), complexes=True)
 def sub(fn: Any, x: Operand, y: Operand, alpha: float = 1) -> Interval:
     """Add the gaps, those of ``y`` swapped."""
     difference = add(fn, x, y, alpha=-alpha)
@@ -146,13 +159,13 @@ def sub(fn: Any, x: Operand, y: Operand, alpha: float = 1) -> Interval:
     return Interval(point, difference.below, difference.above)
 
 
-@rule(aten.rsub, takes=(0, 1))
+@rule(aten.rsub, takes=(0, 1), complexes=True)
 def rsub(fn: Any, x: Operand, y: Operand, alpha: float = 1) -> Interval:
     """Bound ``y - alpha * x``."""
     return sub(fn, y, x, alpha)
 
 
-@rule(aten.neg)
+@rule(aten.neg, aten._neg_view, complexes=True)
 def neg(fn: Any, x: Interval) -> Interval:
     """Let the gaps change places."""
     return -x
@@ -162,9 +175,6 @@ def neg(fn: Any, x: Interval) -> Interval:
 def mul(fn: Any, x: Operand, y: Operand) -> Interval:
     """Bound a product by its corners, each as a step from the point, so that nothing cancels."""
     point = point_of(x) * point_of(y)
-    if has_complex(x, y):
-        box = complex_product(lambda a, b: mul(fn, a, b) if _any_interval(a, b) else a * b, x, y)
-        return Interval(point, box.below, box.above)
     if not isinstance(x, Interval):
         x, y = y, x
     assert isinstance(x, Interval)
@@ -184,10 +194,6 @@ def mul(fn: Any, x: Operand, y: Operand) -> Interval:
     return around(point, cut(-below), cut(above), x, y)
 
 
-def _any_interval(*values: Any) -> bool:
-    return any(isinstance(v, Interval) for v in values)
-
-
 def _scale(x: Interval, factor: Tensor | float, point: Tensor) -> Interval:
     """Scale the gaps, and swap them where the factor is negative."""
     if not isinstance(factor, Tensor):
@@ -202,9 +208,6 @@ def _scale(x: Interval, factor: Tensor | float, point: Tensor) -> Interval:
 @rule(aten.square, sign="nonnegative")
 def square(fn: Any, x: Interval) -> Interval:
     """Bound a square, which is zero at the least where the interval contains zero."""
-    if has_complex(x):
-        box = mul(fn, x, x)
-        return Interval(fn(x.point), box.below, box.above)
     c, below, above = x.point, x.below, x.above
     up, down = above * (2 * c + above), below * (below - 2 * c)
     rise = most(torch.where(c >= 0, up, down), up, down)
@@ -216,8 +219,6 @@ def square(fn: Any, x: Interval) -> Interval:
 @rule(aten.abs, sign="nonnegative")
 def absolute(fn: Any, x: Interval) -> Interval:
     """Bound a size, which is zero at the least where the interval contains zero."""
-    if has_complex(x):
-        return complex_abs(x)
     point, negative = fn(x.point), x.point < 0
     toward, away = torch.where(negative, x.above, x.below), torch.where(negative, x.below, x.above)
     across = cut(toward - 2 * point)  # the far end lies beyond zero and is larger still
@@ -248,9 +249,9 @@ def div(fn: Any, x: Operand, y: Operand, rounding_mode: str | None = None) -> In
         below, above = (_or_infinite(gap) for gap in (quotient.below, quotient.above))
         return Interval(point, below, above)
     assert isinstance(x, Interval)
-    if isinstance(y, Tensor) and not has_complex(x, y):
+    if isinstance(y, Tensor):
         return _divide(x, y, point)
-    inverse = 1 / y if isinstance(y, Tensor) or y != 0 else math.inf
+    inverse = 1 / y if y != 0 else math.inf
     scaled = mul(fn, x, inverse)
     return Interval(point, scaled.below, scaled.above)
 
@@ -266,9 +267,7 @@ def _divide(x: Interval, y: Tensor, point: Tensor) -> Interval:
 
 
 def _or_infinite(gap: Tensor) -> Tensor:
-    """Replace what is not a number, as zero times infinity is not; of a complex gap, in both parts."""
-    if gap.is_complex():
-        return torch.complex(_or_infinite(gap.real), _or_infinite(gap.imag))
+    """Replace what is not a number, as zero times infinity is not."""
     return torch.where(gap.isnan(), torch.inf, gap)
 
 
@@ -279,7 +278,7 @@ def _whole_quotient(x: Operand, y: Operand, rounding_mode: str) -> Interval:
         return torch.div(a, b, rounding_mode=rounding_mode)
 
     point = whole(point_of(x), point_of(y))
-    lower, upper = corners(whole, [_ends(x), _ends(y)], [point >= 0, point >= 0])
+    lower, upper = corners(whole, [ends_of(x), ends_of(y)], [point >= 0, point >= 0])
     bounds = Interval.around(point, lower, upper, gap_dtype_for(point, x, y))
     if not isinstance(y, Interval):
         return bounds
@@ -299,13 +298,14 @@ def power(fn: Any, base: Operand, exponent: Operand) -> Interval:
         return _fixed_power(fn, base, exponent)
     point = fn(point_of(base), point_of(exponent))
     rises = [torch.as_tensor(v, device=point.device) for v in (point_of(exponent) >= 0, point_of(base) >= 1)]
-    lower, upper = corners(fn, [_ends(base), _ends(exponent)], rises)  # monotone in either, for a positive base
+    lower, upper = corners(fn, [ends_of(base), ends_of(exponent)], rises)  # monotone in either, for a positive base
     bounds = Interval.around(point, lower, upper, gap_dtype_for(point, base, exponent))
     moves = sum(v.width for v in (base, exponent) if isinstance(v, Interval)) > 0
-    return _unbounded_where((_ends(base)[0] < 0) & moves, bounds)
+    return _unbounded_where((ends_of(base)[0] < 0) & moves, bounds)
 
 
-def _ends(x: Operand) -> tuple[Any, ...]:
+def ends_of(x: Operand) -> tuple[Any, ...]:
+    """Return both ends of an interval, and of anything else its one value."""
     return (x.lower, x.upper) if isinstance(x, Interval) else (x,)
 
 
@@ -332,6 +332,12 @@ def _fixed_power(fn: Any, x: Interval, exponent: float) -> Interval:
     return _unbounded_where((x.lower <= 0) & (x.upper >= 0) & (x.width > 0), bounds)
 
 
+@rule(aten.frac)
+def frac(fn: Any, x: Interval) -> Interval:
+    """Bound what follows the point of a number: a remainder of one."""
+    return _remainder(lambda z, _: fn(z), x, 1.0, torch.trunc)
+
+
 @rule(aten.fmod)
 def fmod(fn: Any, x: Interval, divisor: Tensor | float) -> Interval:
     """Bound a remainder with the sign of ``x``: the ends, or all remainders where it wraps."""
@@ -345,6 +351,10 @@ def remainder(fn: Any, x: Interval, divisor: Tensor | float) -> Interval:
 
 
 def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Interval:
+    return Interval.around(fn(x.point, divisor), *ahead(lambda x: _remainders(fn, x, divisor, step), x), x.gap_dtype)
+
+
+def _remainders(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> tuple[Tensor, Tensor]:
     lower, upper = x.lower, x.upper
     low, high = fn(lower, divisor), fn(upper, divisor)
     wraps = (step(lower / divisor) != step(upper / divisor)) | (low > high)  # the quotient may have been rounded
@@ -353,29 +363,31 @@ def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Inte
         smallest, largest = size.clamp(max=0.0), cut(size)
     else:
         smallest, largest = torch.where(lower >= 0, 0.0, -size.abs()), torch.where(upper <= 0, 0.0, size.abs())
-    low, high = torch.where(wraps, smallest, low), torch.where(wraps, largest, high)
-    return Interval.around(fn(x.point, divisor), low, high, x.gap_dtype)
+    return torch.where(wraps, smallest, low), torch.where(wraps, largest, high)
 
 
 @rule(aten.atan2, takes=(0, 1))
 def atan2(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> Interval:
     """Bound an angle by its corners, or by the full turn where it may jump."""
     point = fn(point_of(y), point_of(x))
-    (y_low, *y_high), (x_low, *_) = _ends(y), _ends(x)
-    lower, upper = corners(fn, [_ends(y), _ends(x)], [point_of(x) >= 0, point_of(y) <= 0])
+    return Interval.around(point, *ahead(lambda y, x: _angles(fn, y, x), y, x), gap_dtype_for(point, y, x))
+
+
+def _angles(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> tuple[Tensor, Tensor]:
+    (y_low, *y_high), (x_low, *_) = ends_of(y), ends_of(x)
+    lower, upper = corners(fn, [ends_of(y), ends_of(x)], [point_of(x) >= 0, point_of(y) <= 0])
     jumps = (x_low <= 0) & (y_low <= 0) & ((*y_high, y_low)[0] >= 0) & (lower != upper)
-    lower, upper = torch.where(jumps, -torch.pi, lower), torch.where(jumps, torch.pi, upper)
-    return Interval.around(point, lower, upper, gap_dtype_for(point, y, x))
+    return torch.where(jumps, -torch.pi, lower), torch.where(jumps, torch.pi, upper)
 
 
-@rule(aten.cumprod, aten.prod)
+@rule(aten.cumprod, aten.prod, complexes=True)
 def prod(fn: Any, x: Interval, dim: int | None = None, *rest: Any, **kwargs: Any) -> Interval:
     """Multiply one factor after the other; exact, since the factors are independent."""
     point = fn(x.point, *(() if dim is None else (dim,)), *rest, **kwargs)
     wide = x.to(torch.promote_types(x.dtype, torch.float32))  # lest many small gaps are lost one by one
     flat, axis = (wide.map(torch.flatten), 0) if dim is None or x.dim() == 0 else (wide, dim)
     factors = [flat.map(lambda part, k=k: part.select(axis, k)) for k in range(flat.size(axis))]  # type: ignore[misc]
-    running = list(itertools.accumulate(factors, lambda total, factor: mul(aten.mul.Tensor, total, factor)))
+    running = list(itertools.accumulate(factors, operator.mul))
     if not running:
         gap = torch.zeros_like(point, dtype=x.gap_dtype)
         return Interval(point, gap, gap)
@@ -386,15 +398,31 @@ def prod(fn: Any, x: Interval, dim: int | None = None, *rest: Any, **kwargs: Any
     return around(point, below.reshape(point.shape), above.reshape(point.shape), x)
 
 
-@rule(aten.addcmul, takes=(0, 1, 2))
+@rule(aten.addcmul, takes=(0, 1, 2), complexes=True)
 def addcmul(fn: Any, x: Operand, y: Operand, z: Operand, *, value: float = 1) -> Interval:
     """Bound ``x + value * y * z``."""
     total = Interval.of(x) + apply(aten.mul.Tensor, Interval.of(y), z) * value  # type: ignore[arg-type]
     return around(fn(point_of(x), point_of(y), point_of(z), value=value), total.below, total.above, x, y, z)
 
 
-@rule(aten.lerp, takes=(0, 1))
-def lerp(fn: Any, x: Interval | Tensor, y: Interval | Tensor, weight: Tensor | float) -> Interval:
-    """Bound a mean of two values, with a weight that is a point."""
-    total = apply(aten.mul.Tensor, Interval.of(x), 1 - weight) + apply(aten.mul.Tensor, Interval.of(y), weight)
-    return around(fn(point_of(x), point_of(y), weight), total.below, total.above, x, y)
+@rule(aten.lerp, takes=(0, 1, 2), complexes=True)
+def lerp(fn: Any, x: Operand, y: Operand, weight: Operand) -> Interval:
+    """Bound a mean of two values, linear in each of them and in its weight."""
+    point = fn(point_of(x), point_of(y), point_of(weight))
+    if isinstance(weight, Interval):
+        if point.is_complex():
+            raise NotImplementedError(f"{fn} of complex numbers, with a weight that is an interval")
+        share = weight.point
+        rises = [torch.as_tensor(r, device=point.device) for r in (share <= 1, share >= 0, point_of(y) >= point_of(x))]
+        lower, upper = corners(fn, [ends_of(v) for v in (x, y, weight)], rises)
+        return Interval.around(point, lower, upper, gap_dtype_for(point, x, y, weight))
+    first, second = apply(aten.mul.Tensor, Interval.of(x), 1 - weight), apply(aten.mul.Tensor, Interval.of(y), weight)  # type: ignore[arg-type]
+    return around(point, first.below + second.below, first.above + second.above, x, y)
+
+
+@rule(aten.ldexp, takes=(0, 1))
+def ldexp(fn: Any, x: Operand, exponent: Operand) -> Interval:
+    """Bound a product with a power of two."""
+    power = apply(aten.exp2.default, exponent) if isinstance(exponent, Interval) else torch.exp2(exponent)  # type: ignore[arg-type]
+    product = mul(aten.mul.Tensor, x, power)
+    return around(fn(point_of(x), point_of(exponent)), product.below, product.above, x, exponent)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from intervalnn.interval import Interval, cut
+from intervalnn.interval import Interval, capped, cut
 from intervalnn.rules.arithmetic import around, point_of
 from intervalnn.rules.bilinear import bound_product, split
 from intervalnn.table import apply, aten, rule
@@ -74,7 +74,7 @@ def log_softmax(fn: Any, x: Interval, dim: int, *args: Any) -> Interval:
 
 def _log_step(lower: Tensor, upper: Tensor, step: Tensor) -> Tensor:
     """Return ``log sigmoid(upper) - log sigmoid(lower)``, without cancelling where the step is small."""
-    small = torch.log1p(torch.sigmoid(-upper) * torch.expm1(step.clamp(max=1.0)))
+    small = torch.log1p(torch.sigmoid(-upper) * torch.expm1(capped(step, 1.0)))
     return torch.where(step > 1.0, F.logsigmoid(upper) - F.logsigmoid(lower), small)
 
 
@@ -89,8 +89,8 @@ def weighted_mean(point: Tensor, weights: Interval, values: Value) -> Interval:
     middle = middle.to(values.dtype)  # any will do, and half precision with bfloat16 gaps has bounds in float32
     centred = Interval(values.point - middle, values.below, values.above)
     mean = bound_product(torch.matmul, weights, split(centred))
-    below = torch.minimum(mean.below, cut(point - values.lower.amin(-2, keepdim=True)))
-    above = torch.minimum(mean.above, cut(values.upper.amax(-2, keepdim=True) - point))
+    below = capped(mean.below, cut(point - values.lower.amin(-2, keepdim=True)))
+    above = capped(mean.above, cut(values.upper.amax(-2, keepdim=True) - point))
     return Interval(point, below, above)
 
 

@@ -40,9 +40,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from intervalnn.beside import beside
-from intervalnn.interval import Interval, cut
+from intervalnn.interval import Interval, cut, plus
 from intervalnn.rules.arithmetic import mirrored
-from intervalnn.rules.complexes import complex_product, conjugate, has_complex
+from intervalnn.rules.complexes import box, complex_product, conjugate, has_complex
 from intervalnn.stretched import Stretched
 from intervalnn.table import aten, rule
 
@@ -589,16 +589,14 @@ def bound_product(fn: Product, x: Factor, w: Split) -> Interval:
     point = fn(_point(x), w.point)
     if has_complex(point):
         x = x.whole() if isinstance(x, Joined) else x
-        whole = complex_product(lambda a, b: _real_product(fn, a, b), x, w.whole)
-        return Interval(point, whole.below, whole.above)
+        assert not isinstance(w.whole, Stretched)
+
+        def multiply(a: Interval | Tensor, b: Interval | Tensor) -> Interval:
+            return bound_product(fn, a, split(b, by_interval=isinstance(a, Interval)))
+
+        return box(point, *complex_product(multiply, x, w.whole))
     below, above = gaps(fn, x, w)
     return Interval(point, below, above)
-
-
-def _real_product(fn: Product, x: Interval | Tensor, w: Interval | Tensor) -> Interval:
-    if isinstance(x, Interval) or isinstance(w, Interval):
-        return bound_product(fn, x, split(w, by_interval=isinstance(x, Interval)))
-    return Interval.of(fn(x, w))
 
 
 def _point(x: Any) -> Any:
@@ -686,11 +684,13 @@ def prepare_layer(
     return _split_repeated(weight, Repeats(*repeats), layout, **form)
 
 
-@rule(aten.linear, aten.convolution, *_CONVOLUTIONS, takes=(0, 1, 2), prepare=prepare_layer)
+@rule(aten.linear, aten.convolution, *_CONVOLUTIONS, takes=(0, 1, 2), prepare=prepare_layer, complexes=True)
 def layer(fn: Any, x: Factor | Repeated, weight: Split, bias: Interval | Tensor | None = None, *rest: Any) -> Interval:
     """Bound a layer with weights and, perhaps, a bias."""
-    if has_complex(_point(x), weight.point):
-        raise NotImplementedError(f"{fn} of complex intervals: split it into real and imaginary parts")
+    if has_complex(bias) and not has_complex(weight.point):
+        raise TypeError(f"{fn} has a complex bias and a real weight; make both of one kind")
+    if has_complex(weight.point):
+        return _complex_layer(fn, x, weight.whole, bias, *rest)
     point = fn(_point(x), weight.point, _point(bias), *rest)
 
     def product(a: Tensor, w: Tensor) -> Tensor:
@@ -712,6 +712,22 @@ def layer(fn: Any, x: Factor | Repeated, weight: Split, bias: Interval | Tensor 
     return Interval(point, below, above)
 
 
+def _complex_layer(fn: Any, x: Any, weight: Any, bias: Interval | Tensor | None, *rest: Any) -> Interval:
+    """Bound a layer of complex numbers by layers of their parts."""
+
+    def real_layer(a: Interval | Tensor, w: Interval | Tensor) -> Interval:
+        return layer(fn, a, prepare_layer(fn, a, w, None, *rest, by_interval=isinstance(a, Interval)), None, *rest)
+
+    point = fn(_point(x), _point(weight), _point(bias), *rest)
+    moves = isinstance(x, Interval) or isinstance(weight, Interval)
+    bounds = box(point, *complex_product(real_layer, x, weight)) if moves else Interval.of(point)
+    if isinstance(bias, Interval):
+        shape = [-1] + [1] * (-1 - _layout(fn, weight, rest).output)
+        sides = (plus(bounds.below, bias.below.view(shape)), plus(bounds.above, bias.above.view(shape)))
+        bounds = Interval(point, *sides)
+    return bounds
+
+
 # --- matrix products ---
 
 
@@ -720,13 +736,13 @@ def prepare_matrix(fn: Any, x: Any, w: Interval | Tensor, **form: Any) -> Split:
     return split(w, Layout(weight=-1, inputs=-2, output=-1) if w.dim() > 1 else None, **form)
 
 
-@rule(aten.mm, aten.bmm, aten.matmul, aten.mv, aten.dot, takes=(0, 1), prepare=prepare_matrix)
+@rule(aten.mm, aten.bmm, aten.matmul, aten.mv, aten.dot, takes=(0, 1), prepare=prepare_matrix, complexes=True)
 def matrix_product(fn: Any, x: Factor, w: Split) -> Interval:
     """Bound a product of two matrices, either or both of them intervals."""
     return bound_product(fn, x, w)
 
 
-@rule(aten.vdot, takes=(0, 1), prepare=prepare_matrix)
+@rule(aten.vdot, takes=(0, 1), prepare=prepare_matrix, complexes=True)
 def conjugate_product(fn: Any, x: Factor, w: Split) -> Interval:
     """Bound a product of two vectors, the first of them conjugated."""
     x = x.whole() if isinstance(x, Joined) else x
@@ -736,17 +752,18 @@ def conjugate_product(fn: Any, x: Factor, w: Split) -> Interval:
     return Interval(fn(_point(x).conj(), w.point), product.below, product.above)
 
 
-_FUSED = {aten.addmm: aten.mm, aten.baddbmm: aten.bmm, aten.addmv: aten.mv}
+_FUSED = {aten.addmm: aten.mm, aten.baddbmm: aten.bmm, aten.addmv: aten.mv, aten.addbmm: aten.bmm}
 
 
-@rule(*_FUSED, takes=(0, 1, 2))
+@rule(*_FUSED, takes=(0, 1, 2), complexes=True)
 def fused_matrix_product(
     fn: Any, bias: Interval | Tensor, x: Interval | Tensor, w: Interval | Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Interval:
-    """Bound ``beta * bias + alpha * (x @ w)``."""
+    """Bound ``beta * bias + alpha * (x @ w)``, of a batch one by one or added up."""
     product = _FUSED[fn.overloadpacket].default
     gap = Interval.of(bias) * beta
     if isinstance(x, Interval) or isinstance(w, Interval):
-        gap = gap + bound_product(product, x, split(w, by_interval=isinstance(x, Interval))) * alpha
+        terms = bound_product(product, x, split(w, by_interval=isinstance(x, Interval)))
+        gap = gap + (terms.map(lambda part: part.sum(0)) if fn.overloadpacket is aten.addbmm else terms) * alpha
     point = fn(_point(bias), _point(x), _point(w), beta=beta, alpha=alpha)
     return Interval(point, gap.below.expand(point.shape), gap.above.expand(point.shape))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.table import apply, aten, rule
+from intervalnn.table import apply, aten, complex_rule, rule
 
 Value = Interval | Tensor
 
@@ -20,32 +20,47 @@ def has_complex(*values: Any) -> bool:
 
 
 def parts(x: Any) -> tuple[Any, Any]:
-    """Return the real and the imaginary part; of an interval, a tensor or a number."""
-    if not isinstance(x, Value):
-        return x.real, x.imag
-    if not x.dtype.is_complex:
-        zero = torch.zeros_like(x.point if isinstance(x, Interval) else x)
-        return x, zero
-    if isinstance(x, Tensor):
-        return x.real, x.imag
-    return x.map(torch.real), x.map(torch.imag)
+    """Return the real and the imaginary part of a complex interval, a tensor or a number."""
+    if isinstance(x, Interval):
+        return x.map(torch.real), x.map(torch.imag)
+    return x.real, x.imag
 
 
-def join(re: Interval, im: Interval) -> Interval:
-    """Return the box of two real intervals."""
-    below, above = ((r.to(re.dtype), i.to(re.dtype)) for r, i in ((re.below, im.below), (re.above, im.above)))
-    return Interval(torch.complex(re.point, im.point), torch.complex(*below), torch.complex(*above))
+def box(point: Tensor, re: Interval, im: Interval) -> Interval:
+    """Return the box around ``point`` with the gaps of two real intervals."""
+    dtype = point.real.dtype
+    sides = [[getattr(part, side).to(dtype).expand(point.shape) for part in (re, im)] for side in ("below", "above")]
+    below, above = (torch.complex(*side) for side in sides)
+    return Interval(point, below, above)
 
 
-def complex_product(multiply: Callable[[Any, Any], Interval], x: Any, y: Any) -> Interval:
-    """Bound a product, bilinear in real numbers, for complex ones; the parts are independent."""
+def boxed(fn: Any, z: Interval, re: Interval, im: Interval) -> Interval:
+    """Return the box of ``fn`` with the gaps of two intervals, and none where ``z`` has none; as :func:`still` does."""
+    bounds = box(fn(z.point), re, im)
+    none = (z.below == 0) & (z.above == 0)
+    gaps = (gap - torch.where(none, gap.detach(), 0.0) for gap in (bounds.below, bounds.above))
+    return Interval(bounds.point, *gaps)
+
+
+def above_zero(fn: Callable[[Tensor], Tensor], x: Tensor, at_zero: float) -> Tensor:
+    """Return ``fn(x)``, and ``at_zero`` where ``x`` is not positive, without a derivative, which may be infinite."""
+    none = x <= 0
+    return torch.where(none, at_zero, fn(torch.where(none, 1.0, x)))
+
+
+def complex_product(multiply: Callable[[Any, Any], Interval], x: Any, y: Any) -> tuple[Interval, Interval]:
+    """Bound both parts of a product that is bilinear in real numbers; the parts of each factor are independent."""
+    if not has_complex(x):
+        re, im = parts(y)
+        return multiply(x, re), multiply(x, im)
+    if not has_complex(y):
+        re, im = parts(x)
+        return multiply(re, y), multiply(im, y)
     (xr, xi), (yr, yi) = parts(x), parts(y)
-    re = Interval.of(multiply(xr, yr)) - Interval.of(multiply(xi, yi))
-    im = Interval.of(multiply(xr, yi)) + Interval.of(multiply(xi, yr))
-    return join(re, im)
+    return multiply(xr, yr) - multiply(xi, yi), multiply(xr, yi) + multiply(xi, yr)
 
 
-@rule(aten.view_as_real)
+@rule(aten.view_as_real, complexes=True)
 def view_as_real(fn: Any, x: Interval) -> Interval:
     """Lay real and imaginary part side by side."""
     return x.map(fn)
@@ -61,30 +76,64 @@ def view_as_complex(fn: Any, x: Interval) -> Interval:
 @rule(aten.complex, takes=(0, 1))
 def make_complex(fn: Any, re: Value, im: Value) -> Interval:
     """Join a real and an imaginary part."""
-    return join(Interval.of(re), Interval.of(im))
+    re, im = Interval.of(re), Interval.of(im)
+    return box(fn(re.point, im.point), re, im)
 
 
-@rule(aten._conj, aten._conj_physical, aten.conj_physical)
+@rule(aten.polar, takes=(0, 1))
+def polar(fn: Any, size: Value, angle: Value) -> Interval:
+    """Bound both parts of a number given by its modulus and its angle."""
+    size, angle = Interval.of(size), Interval.of(angle)
+    return box(fn(size.point, angle.point), *turned(size, angle))
+
+
+def turned(size: Interval, angle: Interval) -> tuple[Interval, Interval]:
+    """Bound both parts of numbers of these moduli at these angles, which do not depend on each other."""
+    return size * apply(aten.cos.default, angle), size * apply(aten.sin.default, angle)
+
+
+@rule(aten._conj, aten._conj_physical, aten.conj_physical, sign="keeps", complexes=True)
 def conjugate(fn: Any, x: Interval) -> Interval:
     """Flip the imaginary part: its gaps change places."""
+    if not has_complex(x):
+        return x.map(fn)
     re, im = parts(x)
-    gaps = join(re, -im)
-    return Interval(fn(x.point), gaps.below, gaps.above)
+    return box(fn(x.point).resolve_conj(), re, -im)  # which a later view takes only as numbers
 
 
-@rule(aten.real, sign="keeps")
-def real(fn: Any, x: Interval) -> Interval:
-    """Return the real part."""
+@rule(aten.real, aten.imag, sign="keeps", complexes=True)
+def part(fn: Any, x: Interval) -> Interval:
+    """Return the real or the imaginary part."""
     return x.map(fn)
 
 
-@rule(aten.imag)
-def imag(fn: Any, x: Interval) -> Interval:
-    """Return the imaginary part."""
-    return x.map(fn)
+@complex_rule(aten.mul)
+def product(fn: Any, x: Any, y: Any) -> Interval:
+    """Bound a product, each part by the corners of two products of real numbers."""
+    point = (x.point if isinstance(x, Interval) else x) * (y.point if isinstance(y, Interval) else y)
+    return box(point, *complex_product(lambda a, b: apply(aten.mul.Tensor, a, b), x, y))
 
 
-def complex_abs(x: Interval) -> Interval:
-    """Bound the modulus, which is non-decreasing in the size of both parts."""
+@complex_rule(aten.abs)
+def modulus(fn: Any, x: Interval) -> Interval:
+    """Bound the modulus, which is non-decreasing in the size of both parts.
+
+    With a step ``a`` of a size ``c`` in either part, ``|c + a| - |c| = sum(a (2c + a)) / (|c + a| + |c|)``.
+    """
     re, im = (apply(aten.abs.default, part) for part in parts(x))
-    return Interval.around(x.point.abs(), torch.hypot(re.lower, im.lower), torch.hypot(re.upper, im.upper))
+
+    def step(a: Tensor, b: Tensor) -> Tensor:
+        total = _hypot(re.point + a, im.point + b) + _hypot(re.point, im.point)
+        rise = a * (2 * re.point + a) + b * (2 * im.point + b)
+        at_zero = total == 0
+        return torch.where(at_zero, a + b, rise / torch.where(at_zero, 1.0, total))
+
+    point, below = fn(x.point), -step(-re.below, -im.below)
+    whole = ((re.below == re.point) & (im.below == im.point)) | (below > point)  # where the box contains zero
+    return Interval(point, torch.where(whole, point + (below - below.detach()), below), step(re.above, im.above))
+
+
+def _hypot(a: Tensor, b: Tensor) -> Tensor:
+    """Return the square root of the sum of squares, whose derivative is one at zero, where torch has none."""
+    at_zero = (a == 0) & (b == 0)
+    return torch.where(at_zero, a + b, torch.hypot(torch.where(at_zero, 1.0, a), b))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, capped
+from intervalnn.kinks import ahead
 from intervalnn.rules.arithmetic import known_ends, least, most, still
 from intervalnn.table import aten, rule
 
@@ -24,29 +25,40 @@ MINIMUM = {
 GELU_MINIMUM = {"none": -0.75179152469356445746, "tanh": -0.75246142207101625849}
 
 
-@rule(aten.silu, aten.mish, aten.hardswish)
+@rule(aten.silu, aten.mish)
 def falling_then_rising(fn: Function, x: Interval) -> Interval:
     """Bound a function that falls up to its minimum and rises from there."""
-    return _valley(fn, x, MINIMUM[fn.overloadpacket])  # type: ignore[attr-defined]
+    return valley(fn, x, MINIMUM[fn.overloadpacket])  # type: ignore[attr-defined]
+
+
+@rule(aten.hardswish)
+def hardswish(fn: Function, x: Interval) -> Interval:
+    """Bound a function that falls, then rises, and bends on the way."""
+    ends = ahead(lambda x: _valley_ends(fn, x, MINIMUM[aten.hardswish]), x)
+    return still(x, Interval.around(fn(x.point), *ends, x.gap_dtype))
 
 
 @rule(aten.cosh, sign="nonnegative")
 def cosh(fn: Function, x: Interval) -> Interval:
     """Bound a hyperbolic cosine, least at zero."""
-    return _valley(fn, x, 0.0)
+    return valley(fn, x, 0.0)
 
 
 @rule(aten.gelu)
 def gelu(fn: Function, x: Interval, approximate: str = "none") -> Interval:
     """Bound either form of the GELU, each with its own minimum."""
-    return _valley(lambda z: fn(z, approximate=approximate), x, GELU_MINIMUM[approximate])
+    return valley(lambda z: fn(z, approximate=approximate), x, GELU_MINIMUM[approximate])
 
 
-def _valley(fn: Function, x: Interval, argmin: float) -> Interval:
+def valley(fn: Function, x: Interval, argmin: float) -> Interval:
+    """Bound a function that falls up to ``argmin`` and rises from there."""
+    return still(x, Interval.around(fn(x.point), *_valley_ends(fn, x, argmin), x.gap_dtype))
+
+
+def _valley_ends(fn: Function, x: Interval, argmin: float) -> tuple[Tensor, Tensor]:
     deepest = torch.where(x.lower > argmin, x.lower, capped(x.upper, argmin))
     lower, upper = fn(x.lower), fn(x.upper)
-    highest = most(torch.where(x.point >= argmin, upper, lower), lower, upper)
-    return still(x, Interval.around(fn(x.point), fn(deepest), highest, x.gap_dtype))
+    return fn(deepest), most(torch.where(x.point >= argmin, upper, lower), lower, upper)
 
 
 @rule(aten.sin)
@@ -67,12 +79,12 @@ def _wave(fn: Function, x: Interval, top: float) -> Interval:
     rising = fn(x.point + math.pi / 2) >= 0  # the derivative of either wave is itself, a quarter of a turn ahead
     high = most(torch.where(rising, ends[1], ends[0]), *ends)
     low = least(torch.where(rising, ends[0], ends[1]), *ends)
-    high = torch.where(_reaches(lower, upper, top, 2 * math.pi), 1.0, high)
-    low = torch.where(_reaches(lower, upper, top + math.pi, 2 * math.pi), -1.0, low)
+    high = torch.where(reaches(lower, upper, top, 2 * math.pi), 1.0, high)
+    low = torch.where(reaches(lower, upper, top + math.pi, 2 * math.pi), -1.0, low)
     return still(x, Interval.around(fn(x.point), low, high, x.gap_dtype))
 
 
-def _reaches(lower: Tensor, upper: Tensor, where: float, period: float) -> Tensor:
+def reaches(lower: Tensor, upper: Tensor, where: float | Tensor, period: float) -> Tensor:
     """Say whether ``where``, or a multiple of the period away from it, lies in the interval."""
     first = torch.floor((upper - where) / period)  # of the last such place at or below the upper end
     slack = 4 * torch.finfo(lower.dtype).eps * torch.maximum(lower.abs(), upper.abs())
@@ -84,6 +96,6 @@ def _reaches(lower: Tensor, upper: Tensor, where: float, period: float) -> Tenso
 def tan(fn: Function, x: Interval) -> Interval:
     """Bound a tangent by its ends; without bounds where it may jump."""
     lower, upper = known_ends(x)
-    jumps = _reaches(lower, upper, math.pi / 2, math.pi)
+    jumps = reaches(lower, upper, math.pi / 2, math.pi)
     low, high = torch.where(jumps, -torch.inf, fn(lower)), torch.where(jumps, torch.inf, fn(upper))
     return Interval.around(fn(x.point), low, high, x.gap_dtype)

@@ -74,7 +74,7 @@ def real_to_complex(fn: Any, x: Interval, dims: list[int], normalization: int, o
     return _around(fn(x.point, dims, normalization, onesided), even, fn(difference, dims, normalization, onesided))
 
 
-@rule(aten._fft_c2c)
+@rule(aten._fft_c2c, complexes=True)
 def complex_to_complex(fn: Any, x: Interval, dims: list[int], normalization: int, forward: bool) -> Interval:
     """Bound the spectrum of a complex signal, or the signal of a spectrum."""
     half, difference = _halves(x)
@@ -85,7 +85,7 @@ def complex_to_complex(fn: Any, x: Interval, dims: list[int], normalization: int
     return _around(fn(x.point, dims, normalization, forward), even, fn(difference, dims, normalization, forward))
 
 
-@rule(aten._fft_c2r)
+@rule(aten._fft_c2r, complexes=True)
 def complex_to_real(fn: Any, x: Interval, dims: list[int], normalization: int, n: int) -> Interval:
     """Bound the real signal of one half of its spectrum."""
     half, difference = _halves(x)

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval, beyond, capped
+from intervalnn.discrete import Discrete
+from intervalnn.interval import Interval, capped, cut
+from intervalnn.kinks import ahead, beyond
 from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still
 from intervalnn.table import Sign, apply, aten, rule
 
@@ -22,7 +24,7 @@ INDICES = "is an index, which an interval does not have: which entry is largest 
     aten.tanh, aten.log, aten.log2, aten.log10, aten.log1p,
     aten.asin, aten.atan, aten.sinh, aten.asinh, aten.atanh, aten.erf, aten.erfinv, aten.expm1,
     aten.hardshrink, aten.log_sigmoid, aten.floor, aten.ceil, aten.round,
-    aten.trunc, aten.logit, aten.special_ndtr,
+    aten.trunc, aten.logit, aten.special_ndtr, aten.special_ndtri, aten.special_log_ndtr, aten.special_i1,
 )  # fmt: skip
 def monotone(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of each entry alone that is non-decreasing."""
@@ -35,12 +37,22 @@ def _ends(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
 
 
 @rule(
-    aten.sigmoid, aten.exp, aten.exp2, aten.sqrt, aten.acosh,
+    aten.sigmoid, aten.exp, aten.exp2, aten.acosh,
     sign="nonnegative",
 )  # fmt: skip
 def nonnegative(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a non-decreasing function whose values are never negative."""
     return monotone(fn, x, *args, **kwargs)
+
+
+@rule(aten.sqrt, sign="nonnegative")
+def sqrt(fn: Function, x: Interval) -> Interval:
+    """Bound a root; where a gap opens from zero, its endless slope would make a gradient of zero one that is none."""
+
+    def root(end: Tensor) -> Tensor:
+        return torch.where(end == 0, end, fn(torch.where(end == 0, 1.0, end)))
+
+    return still(x, Interval.around(fn(x.point), root(x.lower), root(x.upper), x.gap_dtype))
 
 
 @rule(aten.celu, aten.selu, aten.hardtanh, aten.softshrink)
@@ -67,6 +79,13 @@ def nonnegative_bent(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> In
 def keeps_sign(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a function of many entries that is non-decreasing in each, and no less than the least of them."""
     return _ends(fn, x, *args, **kwargs)
+
+
+@rule(aten.nanmedian.default, sign="keeps")
+def nanmedian(fn: Function, x: Interval) -> Interval:
+    """Bound a median that passes over what is not a number; an end that is none may lie anywhere."""
+    point, lower, upper = (fn(part) for part in (x.point, *known_ends(x)))
+    return Interval.around(point, lower, upper, x.gap_dtype)
 
 
 @rule(aten.max_pool1d, aten.max_pool2d, aten.max_pool3d, sign="keeps")
@@ -109,7 +128,7 @@ def decreasing(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval
 def relu(fn: Function, x: Interval) -> Interval:
     """Cut the gaps at zero, without subtracting, so that nothing is lost to rounding."""
     point = fn(x.point)
-    below = torch.where(x.point > 0, torch.minimum(x.below, point), 0.0).to(x.gap_dtype)
+    below = torch.where(x.point > 0, capped(x.below, point), 0.0).to(x.gap_dtype)
     above = torch.where(x.point >= 0, x.above, fn(x.upper)).to(x.gap_dtype)
     return Interval(point, below, above)
 
@@ -125,15 +144,18 @@ def sign(fn: Function, x: Interval) -> Interval:
 @rule(aten.leaky_relu)
 def leaky_relu(fn: Function, x: Interval, slope: float = 0.01) -> Interval:
     """Scale the part of the gaps that lies below zero, for a slope of either sign."""
-    positive = relu(aten.relu.default, x)
-    negative = relu(aten.relu.default, -x)
-    if slope >= 0:  # both parts grow with x, so the sum is exact
-        below = positive.below + slope * negative.above
-        above = positive.above + slope * negative.below
-        return Interval(fn(x.point, slope), below, above)
+    point = fn(x.point, slope)
+    if slope < 0:
+        return Interval.around(point, *ahead(lambda x: _turned(fn, x, slope), x), x.gap_dtype)
+    positive, negative = relu(aten.relu.default, x), relu(aten.relu.default, -x)  # both grow with x: the sum is exact
+    return Interval(point, positive.below + slope * negative.above, positive.above + slope * negative.below)
+
+
+def _turned(fn: Function, x: Interval, slope: float) -> tuple[Tensor, Tensor]:
+    """Return the ends of a leaky unit that turns at zero, where it is least or, below it, largest."""
     nearest = torch.where(x.lower > 0, x.lower, capped(x.upper, 0.0))
-    farthest = torch.maximum(positive.upper, -slope * negative.upper)
-    return Interval.around(fn(x.point, slope), fn(nearest, slope), farthest, x.gap_dtype)
+    farthest = most(cut(x.upper), slope * capped(x.lower, 0.0))
+    return fn(nearest, slope), farthest
 
 
 @rule(aten.elu)
@@ -142,22 +164,27 @@ def elu(fn: Function, x: Interval, *scales: float) -> Interval:
     alpha, scale, input_scale = (*scales, *[1.0] * (3 - len(scales)))
     if min(alpha * scale * input_scale, scale) >= 0:
         return bent(fn, x, *scales)
-    lower, upper = fn(x.lower, *scales), fn(x.upper, *scales)
-    bend = torch.where((x.lower < 0) & (x.upper > 0), 0.0, upper)
     rising = torch.where(x.point > 0, scale, alpha * scale * input_scale) >= 0
-    low = least(torch.where(rising, lower, upper), lower, upper, bend)
-    high = most(torch.where(rising, upper, lower), lower, upper, bend)
-    return Interval.around(fn(x.point, *scales), low, high, x.gap_dtype)
+
+    def ends(x: Interval) -> tuple[Tensor, Tensor]:
+        lower, upper = fn(x.lower, *scales), fn(x.upper, *scales)
+        bend = torch.where((x.lower < 0) & (x.upper > 0), 0.0, upper)
+        low = least(torch.where(rising, lower, upper), lower, upper, bend)
+        return low, most(torch.where(rising, upper, lower), lower, upper, bend)
+
+    return Interval.around(fn(x.point, *scales), *ahead(ends, x), x.gap_dtype)
 
 
 @rule(aten.threshold)
 def threshold(fn: Function, x: Interval, limit: float, value: float) -> Interval:
     """Bound ``x`` where it exceeds the limit and ``value`` elsewhere, which may lie on either side of it."""
-    lower, upper = fn(x.lower, limit, value), fn(x.upper, limit, value)
-    jumps = (x.lower <= limit) & (x.upper > limit)
-    low = torch.where(jumps, capped(lower, limit), lower)
-    high = torch.where(jumps, upper.clamp(min=value), upper)
-    return Interval.around(fn(x.point, limit, value), low, high, x.gap_dtype)
+
+    def ends(x: Interval) -> tuple[Tensor, Tensor]:
+        lower, upper = fn(x.lower, limit, value), fn(x.upper, limit, value)
+        jumps = (x.lower <= limit) & (x.upper > limit)
+        return torch.where(jumps, capped(lower, limit), lower), torch.where(jumps, upper.clamp(min=value), upper)
+
+    return Interval.around(fn(x.point, limit, value), *ahead(ends, x), x.gap_dtype)
 
 
 def _softplus_sign(x: Any, beta: float = 1, limit: float = 20) -> Sign:
@@ -169,12 +196,15 @@ def softplus(fn: Function, x: Interval, beta: float = 1, limit: float = 20) -> I
     """Bound a softplus, which torch cuts short: it falls back to ``x`` itself at ``limit / beta``."""
     if beta <= 0:
         raise NotImplementedError(f"{fn} with beta {beta} is negative; softplus has bounds for beta > 0")
-    lower, upper = fn(x.lower, beta, limit), fn(x.upper, beta, limit)
     edge = limit / beta
-    jumps = (x.lower <= edge) & (x.upper > edge)
-    low = torch.where(jumps, capped(lower, edge), lower)
-    high = torch.where(jumps, upper.clamp(min=(max(limit, 0.0) + math.log1p(math.exp(-abs(limit)))) / beta), upper)
-    return still(x, Interval.around(fn(x.point, beta, limit), low, high, x.gap_dtype))
+    top = (max(limit, 0.0) + math.log1p(math.exp(-abs(limit)))) / beta  # what it falls back from
+
+    def ends(x: Interval) -> tuple[Tensor, Tensor]:
+        lower, upper = fn(x.lower, beta, limit), fn(x.upper, beta, limit)
+        jumps = (x.lower <= edge) & (x.upper > edge)
+        return torch.where(jumps, capped(lower, edge), lower), torch.where(jumps, upper.clamp(min=top), upper)
+
+    return still(x, Interval.around(fn(x.point, beta, limit), *ahead(ends, x), x.gap_dtype))
 
 
 @rule(aten.nan_to_num)
@@ -202,32 +232,48 @@ def clamp(fn: Function, x: Any, *limits: Any) -> Interval:
     """Bound a cut value, whose limits may be intervals too."""
     if isinstance(x, Interval) and not any(isinstance(limit, Interval | Tensor) for limit in limits):
         return _bent_ends(lambda end: fn(end, *limits), x)
-    return _all_monotone(fn, x, *limits)
+    names = ("high",) if fn.overloadpacket is aten.clamp_max else ("low", "high")  # type: ignore[attr-defined]
+    kept = {name: limit for name, limit in zip(names, limits, strict=False) if limit is not None}
+    point = fn(*map(point_of, (x, *limits)))
+
+    def ends(x: Any, *limits: Any) -> tuple[Tensor, Tensor]:
+        return _ends_of_all(lambda x, *limits: _clamped(x, **dict(zip(kept, limits, strict=True))), x, *limits)
+
+    return Interval.around(point, *ahead(ends, x, *kept.values()), gap_dtype_for(point, x, *limits))
+
+
+def _clamped(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+    """Return a cut value whose gradient goes to one of those that are equal; torch's own may go to none."""
+    x = x if low is None else most(x, low)
+    return x if high is None else least(x, high)
 
 
 @rule(aten.maximum, aten.minimum, aten.fmax, aten.fmin, aten.max.other, aten.min.other, takes=(0, 1), sign="keeps")
 def extremum_of_two(fn: Function, x: Any, y: Any) -> Interval:
     """Bound the larger or the smaller of two values."""
-    return _all_monotone(fn, x, y)
+    point = fn(point_of(x), point_of(y))
+    ends = ahead(lambda x, y: _ends_of_all(fn, x, y), x, y)
+    return Interval.around(point, *ends, gap_dtype_for(point, x, y))
 
 
 @rule(aten.logaddexp, aten.logaddexp2, takes=(0, 1))
 def logaddexp(fn: Function, x: Any, y: Any) -> Interval:
     """Bound the logarithm of a sum of exponentials."""
-    return _all_monotone(fn, x, y)
+    point = fn(point_of(x), point_of(y))
+    return Interval.around(point, *_ends_of_all(fn, x, y), gap_dtype_for(point, x, y))
 
 
-def _all_monotone(fn: Function, *args: Any) -> Interval:
+def _ends_of_all(fn: Function, *args: Any) -> tuple[Tensor, Tensor]:
+    """Return both ends of a function that is non-decreasing in every argument."""
     lower = fn(*(a.lower if isinstance(a, Interval) else a for a in args))
     upper = fn(*(a.upper if isinstance(a, Interval) else a for a in args))
     for x in (a for a in args if isinstance(a, Interval)):  # fmax and fmin would lose what is not a number
         lower, upper = torch.where(x.below.isnan(), torch.nan, lower), torch.where(x.above.isnan(), torch.nan, upper)
-    point = fn(*map(point_of, args))
-    return Interval.around(point, lower, upper, gap_dtype_for(point, *args))
+    return lower, upper
 
 
 @rule(
-    aten.max.dim, aten.min.dim, aten.cummax, aten.cummin, aten.median.dim,
+    aten.cummax, aten.cummin, aten.median.dim, aten.nanmedian.dim,
     aten.max_pool2d_with_indices, aten.max_pool3d_with_indices, aten.adaptive_max_pool1d,
     aten.adaptive_max_pool2d, aten.adaptive_max_pool3d, aten.sort, aten.kthvalue, sign="keeps", hidden={1: INDICES},
 )  # fmt: skip
@@ -256,12 +302,12 @@ def log_sigmoid_forward(fn: Callable[..., Any], x: Interval) -> tuple[Interval, 
     return values_and_indices(fn, x)
 
 
-@rule(aten._to_copy, aten.to, sign="keeps")
-def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
+@rule(aten._to_copy, aten.to, sign="keeps", complexes=True)
+def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval | Discrete:
     """Bound a change of dtype or device; rounding is monotone."""
     point = fn(x.point, *args, **kwargs)
     if not (point.is_floating_point() or point.is_complex()):
-        raise TypeError(f"an interval cannot be cast to {point.dtype}: which integer it is may change inside it")
+        return _whole(point, x, lambda end: fn(end, *args, **kwargs))
     if x.dtype.is_complex and not point.is_complex():  # which drops the imaginary part
         x = x.map(torch.real)
     if point.dtype == x.dtype or point.is_complex():
@@ -272,3 +318,14 @@ def convert(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
         bounds = Interval(point, x.below.to(point.device), x.above.to(point.device))
     dtype = x.gap_dtype if x.gap_dtype != x.dtype else point.dtype
     return Interval(point, bounds.below.to(dtype), bounds.above.to(dtype))
+
+
+def _whole(point: Tensor, x: Interval, fn: Function) -> Discrete:
+    """Bound a cast to whole numbers, which may be any where an end is not a number or out of their range."""
+    if point.dtype == torch.bool:
+        return Discrete.around(point, *((x.lower > 0) | (x.upper < 0), (x.lower != 0) | (x.upper != 0)))
+    least, largest = torch.iinfo(point.dtype).min, torch.iinfo(point.dtype).max
+    lower, upper = x.lower, x.upper
+    inside = (lower > least) & (upper < largest) | (x.width == 0)
+    lower, upper = (fn(torch.where(inside, end, 0.0)) for end in (lower, upper))
+    return Discrete.around(point, torch.where(inside, lower, least), torch.where(inside, upper, largest))

@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
+from intervalnn.kinks import norm_beyond
 from intervalnn.rules.arithmetic import add, around, mul, point_of, square, sub
-from intervalnn.table import aten, rule
+from intervalnn.table import apply, aten, rule
 
 Value = Interval | Tensor
 
@@ -38,15 +39,19 @@ def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, 
     """Return variance of the others' midpoints, and how far it can fall and rise inside their radii.
 
     The rise is the exact expansion. The fall is the tangent of the convex variance or, where it says
-    less, for large radii, the triangle inequality of its root.
+    less, for large radii or near entries, the triangle inequality of its root. Where all radii are zero, both are;
+    then the one that says less as all radii grow alike has the slope that counts.
     """
     off = mid - mid.mean(dim, keepdim=True)
     others = _loo_variance(mid, off**2, n, dim)
     slope = (_loo(off.abs() * radius, dim) + off.abs() / (n - 1) * _loo(radius, dim)) * (2 / (n - 1))
     squares = _loo(radius**2, dim) / (n - 1)
-    near = (squares > 0) & (squares < others)
-    triangle = 2 * torch.sqrt(torch.where(near, others * squares, 1.0)) - squares
-    return others, torch.where(near & (triangle < slope), triangle, slope), slope + squares
+    spread = torch.sqrt(torch.where(others > 0, others, 1.0))
+    reach = norm_beyond(lambda r: torch.sqrt(_loo(r**2, dim) / (n - 1)), radius, dim)
+    triangle = (2 * spread - reach) * reach
+    less = torch.where(squares > 0, triangle < slope, spread < off.abs().sum(dim, keepdim=True) / (n - 1))
+    fall = torch.where((squares < others) & less, triangle, slope)
+    return others, fall, slope + squares
 
 
 def _loo_variance(x: Tensor, squares: Tensor, n: int, dim: int) -> Tensor:
@@ -253,13 +258,58 @@ def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> In
     return around(point, below, above, x)
 
 
-@rule(aten.linalg_vector_norm, sign="nonnegative")
+@rule(aten.var_mean.correction)
+def var_mean(fn: Any, x: Interval, dims: Any = None, **kwargs: Any) -> tuple[Interval, Interval]:
+    """Bound a variance and a mean."""
+    points = fn(x.point, dims, **kwargs)
+    spread, keep = var(aten.var.correction, x, dims, **kwargs), kwargs.get("keepdim", False)
+    gaps = (torch.mean(gap, dims or None, keep) for gap in (x.below, x.above))
+    return Interval(points[0], spread.below, spread.above), Interval(points[1], *gaps)
+
+
+@rule(aten.std.correction, sign="nonnegative")
+def std(fn: Any, x: Interval, dims: Any = None, **kwargs: Any) -> Interval:
+    """Bound a standard deviation by the root of the variance, which may have been rounded.
+
+    A root makes roundings near zero large.
+    """
+    spread = var(aten.var.correction, x, dims, **kwargs)
+    rounded = _ROUNDINGS * torch.finfo(spread.dtype).eps * spread.upper
+    below = torch.where(spread.below > 0, spread.below + rounded, spread.below)
+    root = apply(aten.sqrt.default, Interval(spread.point, torch.minimum(below, spread.point), spread.above))
+    return Interval(fn(x.point, dims, **kwargs), root.below, root.above)
+
+
+_ROUNDINGS = 8
+
+
+@rule(aten.std_mean.correction)
+def std_mean(fn: Any, x: Interval, dims: Any = None, **kwargs: Any) -> tuple[Interval, Interval]:
+    """Bound a standard deviation and a mean."""
+    points, root = fn(x.point, dims, **kwargs), std(aten.std.correction, x, dims, **kwargs)
+    mean = var_mean(aten.var_mean.correction, x, dims, **kwargs)[1]
+    return Interval(points[0], root.below, root.above), Interval(points[1], mean.below, mean.above)
+
+
+@rule(aten.linalg_vector_norm, sign="nonnegative", complexes=True)
 def vector_norm(fn: Any, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a norm, non-decreasing in the size of every entry."""
     size = abs(x)
+    if x.dtype.is_complex:  # which torch rounds otherwise than their moduli
+        dtype = kwargs.get("dtype")
+        bounds = vector_norm(fn, size, *args, **kwargs | {"dtype": dtype and dtype.to_real()})
+        return Interval(fn(x.point, *args, **kwargs), bounds.below, bounds.above)
     nearest = torch.where(size.lower > 0, size.lower, 0.0)  # also where it is not a number
-    lower, upper = fn(nearest, *args, **kwargs), fn(size.upper, *args, **kwargs)
+    lower = fn(nearest, *args, **kwargs)
+    upper = norm_beyond(lambda sizes: fn(sizes, *args, **kwargs), size.upper, kwargs.get("dim", [*args, None, None][1]))
     return Interval.around(fn(x.point, *args, **kwargs), lower, upper, size.gap_dtype)
+
+
+@rule(aten.dist, takes=(0, 1), sign="nonnegative")
+def dist(fn: Any, x: Value, y: Value, p: float = 2) -> Interval:
+    """Bound the distance between two tensors, each taken as one vector."""
+    distance = vector_norm(torch.linalg.vector_norm, Interval.of(x) - y, p)
+    return around(fn(point_of(x), point_of(y), p), distance.below, distance.above, x, y)
 
 
 @rule(aten._cdist_forward, takes=(0, 1), sign="nonnegative")

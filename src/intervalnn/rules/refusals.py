@@ -5,17 +5,13 @@ from __future__ import annotations
 from intervalnn.table import aten, refuse
 
 refuse(
-    aten.eq, aten.ne, aten.lt, aten.le, aten.gt, aten.ge, aten.isnan, aten.isinf, aten.isfinite, aten.any,
-    aten.all, aten.logical_and, aten.logical_or, aten.logical_not, aten.logical_xor, aten.bitwise_and,
-    aten.bitwise_or, aten.bitwise_not, aten.bitwise_xor, aten.equal, aten.isclose, aten.allclose,
-    aten.signbit, aten.isin,
-    why="answers yes or no, and inside an interval the answer may change; "
-    "use torch.where only on values that no interval layer has touched, or clamp, relu and the like",
+    aten.equal, aten.allclose,
+    why="answers yes or no to Python, and inside an interval the answer may change; "
+    "compare entry by entry, with torch.eq or torch.isclose, and choose with torch.where",
 )  # fmt: skip
 
 refuse(
-    aten.argmax, aten.argmin, aten.argsort, aten.nonzero, aten.searchsorted, aten.bucketize,
-    aten._unique2, aten.bincount, aten.mode,
+    aten.argsort, aten.nonzero, aten._unique2, aten.bincount, aten.mode,
     why="returns indices or counts, and inside an interval they may change; return the scores instead",
 )  # fmt: skip
 
@@ -37,6 +33,15 @@ refuse(
     aten.baddbmm.dtype,
     why="gives its result another dtype than its factors have; convert the factors, or the result, instead",
 )
+
+refuse(
+    aten._linalg_det, aten._linalg_eigh, aten._linalg_slogdet, aten._linalg_solve_ex, aten._linalg_svd, aten.cholesky,
+    aten.cholesky_inverse, aten.cholesky_solve, aten.geqrf, aten.linalg_cholesky_ex, aten.linalg_eig,
+    aten.linalg_eigvals, aten.linalg_inv_ex, aten.linalg_ldl_factor_ex, aten.linalg_ldl_solve, aten.linalg_lu,
+    aten.linalg_lu_factor_ex, aten.linalg_lu_solve, aten.linalg_pinv, aten.linalg_qr, aten.ormqr,
+    why="solves with a matrix or takes it apart, and intervals around its entries do not bound that; keep the "
+    "matrix out of reach of the interval layers (made of inputs, or by layers without gaps)",
+)  # fmt: skip
 
 refuse(
     aten._adaptive_avg_pool2d_backward, aten.avg_pool2d_backward, aten.convolution_backward,

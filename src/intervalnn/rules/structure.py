@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
-from intervalnn.rules.arithmetic import around, gap_dtype_for, known_ends, mirrored, point_of
+from intervalnn.rules.arithmetic import around, as_gap, gap_dtype_for, known_ends, mirrored, point_of
 from intervalnn.table import Sign, aten, plain, rule
 
 Function = Callable[..., Any]
@@ -23,12 +23,14 @@ Function = Callable[..., Any]
     aten.view, aten._unsafe_view, aten.reshape, aten._reshape_alias, aten.view_copy, aten.flatten, aten.unflatten,
     aten.permute, aten.transpose, aten.t, aten.movedim, aten.swapaxes, aten.squeeze, aten.unsqueeze, aten.expand,
     aten.select, aten.slice, aten.narrow, aten.diagonal, aten.unfold, aten.alias, aten.clone, aten.contiguous,
-    aten.lift_fresh_copy, aten.resolve_conj, aten.resolve_neg, aten.expand_copy,
+    aten.lift_fresh_copy, aten.resolve_conj, aten.resolve_neg, aten.expand_copy, aten.alias_copy,
+    aten.diagonal_copy, aten.narrow_copy, aten.permute_copy, aten.select_copy, aten.slice_copy, aten.squeeze_copy,
+    aten.t_copy, aten.transpose_copy, aten.unfold_copy, aten.unsqueeze_copy, aten._reshape_copy,
     # moves
     aten.repeat, aten.repeat_interleave.self_int, aten.repeat_interleave.self_Tensor, aten.tile, aten.flip,
-    aten.roll, aten.rot90, aten.index, aten._unsafe_index, aten.index_select, aten.gather, aten.take,
+    aten.roll, aten.rot90, aten.take,
     aten.take_along_dim, aten.tril, aten.triu, aten.diag_embed, aten.pixel_shuffle, aten.pixel_unshuffle,
-    aten.channel_shuffle, aten.im2col, aten.masked_select, aten.diag, aten.embedding,
+    aten.channel_shuffle, aten.im2col, aten.masked_select, aten.diag,
     aten.reflection_pad1d, aten.reflection_pad2d, aten.reflection_pad3d,
     aten.replication_pad1d, aten.replication_pad2d, aten.replication_pad3d,
     # sums and means
@@ -36,12 +38,14 @@ Function = Callable[..., Any]
     aten.avg_pool1d, aten.adaptive_avg_pool1d, aten.adaptive_avg_pool2d, aten._adaptive_avg_pool2d,
     aten._upsample_nearest_exact1d, aten._upsample_nearest_exact2d, aten._upsample_nearest_exact3d,
     aten.upsample_linear1d, aten.upsample_bilinear2d, aten.upsample_trilinear3d,
-    sign="keeps",
+    sign="keeps", complexes=True,
 )  # fmt: skip
 def carry(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Do to the gaps what is done to the point."""
     point = fn(x.point, *args, **kwargs)
-    kwargs.pop("dtype", None)  # the gaps keep theirs
+    dtype = kwargs.pop("dtype", None)  # the gaps keep theirs, if they are complex where the point is
+    if dtype is not None and dtype.is_complex != x.dtype.is_complex:
+        x = x.map(lambda part: as_gap(part, dtype))
     return Interval(point, fn(x.below, *args, **kwargs), fn(x.above, *args, **kwargs))
 
 
@@ -73,7 +77,7 @@ def copied(x: Tensor, times: list[int]) -> Tensor:
     return x
 
 
-@rule(aten.detach, sign="keeps")
+@rule(aten.detach, aten.detach_copy, sign="keeps", complexes=True)
 def detach(fn: Function, x: Interval) -> Interval:
     """Cut off the point alone, whose gradient the model did not want; the gaps have one of their own."""
     return Interval(fn(x.point), x.below, x.above)
@@ -102,7 +106,7 @@ def carry_in_full(fn: Function, x: Interval, *args: Any) -> Interval:
 
 @rule(
     aten.split, aten.split_with_sizes, aten.chunk, aten.tensor_split, aten.unbind, aten.split_copy,
-    aten.split_with_sizes_copy, sign="keeps",
+    aten.split_with_sizes_copy, aten.unbind_copy, sign="keeps", complexes=True,
 )  # fmt: skip
 def carry_to_parts(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> list[Interval]:
     """Cut the gaps as the point is cut."""
@@ -110,7 +114,7 @@ def carry_to_parts(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> list
     return [Interval(*piece) for piece in zip(*pieces, strict=True)]
 
 
-@rule(aten.cat, aten.stack, sign="keeps")
+@rule(aten.cat, aten.stack, sign="keeps", complexes=True)
 def join(fn: Function, tensors: list[Interval | Tensor], *args: Any) -> Interval:
     """Join the points, and the gaps."""
     point = fn([point_of(t) for t in tensors], *args)
@@ -126,13 +130,13 @@ def _parts(x: Interval | Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Te
     return x, gap, gap
 
 
-@rule(aten.constant_pad_nd, takes=(0, 2), sign="keeps")
+@rule(aten.constant_pad_nd, takes=(0, 2), sign="keeps", complexes=True)
 def constant_pad(fn: Function, x: Interval, padding: list[int], value: float = 0) -> Interval:
     """Pad the point with the value, and the gaps with nothing."""
     return Interval(fn(x.point, padding, value), fn(x.below, padding, 0.0), fn(x.above, padding, 0.0))
 
 
-@rule(aten.pad, takes=(0, 3), sign="keeps")
+@rule(aten.pad, takes=(0, 3), sign="keeps", complexes=True)
 def pad(fn: Function, x: Interval, padding: list[int], mode: str = "constant", value: float | None = None) -> Interval:
     """Pad the point, and the gaps with what belongs to it."""
     gap_value = 0.0 if mode == "constant" else None
@@ -140,61 +144,40 @@ def pad(fn: Function, x: Interval, padding: list[int], mode: str = "constant", v
     return Interval(fn(x.point, padding, mode, value), below, above)
 
 
-@rule(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, takes=(1, 2), sign="keeps")
-def where(fn: Function, condition: Tensor, x: Any, y: Any) -> Interval:
-    """Choose among the gaps as among the points."""
-    like = x if isinstance(x, Interval) else y
-    (x_below, x_above), (y_below, y_above) = _zero_or_gaps(x, like), _zero_or_gaps(y, like)
-    point = torch.where(condition, point_of(x), point_of(y))
-    if point.is_complex():
-        x_below, x_above, y_below, y_above = (gap.to(point.dtype) for gap in (x_below, x_above, y_below, y_above))
-    below, above = torch.where(condition, x_below, y_below), torch.where(condition, x_above, y_above)
-    return around(point, below, above, x, y)
-
-
-def _zero_or_gaps(x: Any, like: Interval) -> tuple[Tensor, Tensor]:
+def zero_or_gaps(x: Any, like: Interval) -> tuple[Tensor, Tensor]:
+    """Return the gaps of an interval, and none of anything else, as tensors like those of another."""
     if isinstance(x, Interval):
         return x.below, x.above
     zero = like.below.new_zeros(())
     return zero, zero
 
 
-@rule(aten.masked_fill, takes=(0, 2))
-def masked_fill(fn: Function, x: Any, mask: Tensor, value: Any) -> Interval:
-    """Replace the gaps where the point is replaced."""
-    below, above = (
-        torch.where(mask, new, old)
-        for new, old in zip(_gaps_like(value, x, value), _gaps_like(x, x, value), strict=True)
-    )
-    point = fn(point_of(x), mask, point_of(value))
-    return Interval(point, below.expand(point.shape), above.expand(point.shape))
-
-
-def _gaps_like(x: Any, *candidates: Any) -> tuple[Tensor, Tensor]:
-    return _zero_or_gaps(x, next(c for c in candidates if isinstance(c, Interval)))
-
-
 @rule(
-    aten.slice_scatter, aten.select_scatter, aten.diagonal_scatter, takes=(0, 1), sign="keeps",
+    aten.slice_scatter, aten.select_scatter, aten.diagonal_scatter, takes=(0, 1), sign="keeps", complexes=True,
 )  # fmt: skip
 def write_part(fn: Function, x: Any, source: Any, *args: Any, **kwargs: Any) -> Interval:
     """Write the gaps of ``source`` over those of ``x``, where its point is written."""
-    return _by_parts(lambda a, b: fn(a, b, *args, **kwargs), x, source)
+    return by_parts(lambda a, b: fn(a, b, *args, **kwargs), x, source)
 
 
-@rule(aten.masked_scatter, takes=(0, 2), sign="keeps")
+@rule(aten.put, takes=(0, 2), sign="keeps")
+def put(fn: Function, x: Any, index: Tensor, source: Any, accumulate: bool = False) -> Interval:
+    """Write or add the gaps of ``source`` where its points are written or added."""
+    return by_parts(lambda a, b: fn(a, index, b, accumulate), x, source, adds=accumulate)
+
+
+@rule(aten.masked_scatter, takes=(0, 2), sign="keeps", complexes=True)
 def masked_scatter(fn: Function, x: Any, mask: Tensor, source: Any) -> Interval:
     """Write the gaps of ``source`` over those of ``x``, where the mask says so."""
-    return _by_parts(lambda a, b: fn(a, mask, b), x, source)
+    return by_parts(lambda a, b: fn(a, mask, b), x, source)
 
 
-@rule(aten.index_put, aten._unsafe_index_put, takes=(0, 2), sign="keeps")
 def index_put(fn: Function, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Interval:
     """Write or add the gaps of ``values`` where their points are written or added."""
-    return _by_parts(lambda a, b: fn(a, indices, b, accumulate), x, values, adds=accumulate)
+    return by_parts(lambda a, b: fn(a, indices, b, accumulate), x, values, adds=accumulate)
 
 
-@rule(aten.scatter.src, aten.scatter_add, aten.index_add, aten.index_copy, takes=(0, 3), sign="keeps")
+@rule(aten.scatter.src, aten.scatter_add, aten.index_add, aten.index_copy, takes=(0, 3), sign="keeps", complexes=True)
 def scatter(fn: Any, x: Any, dim: int, index: Tensor, source: Any, **kwargs: Any) -> Interval:
     """Write or add the gaps of ``source`` where their points are written or added."""
     alpha = kwargs.get("alpha", 1)
@@ -202,57 +185,45 @@ def scatter(fn: Any, x: Any, dim: int, index: Tensor, source: Any, **kwargs: Any
         flipped = scatter(fn, x, dim, index, -Interval.of(source), alpha=-alpha)
         return Interval(fn(point_of(x), dim, index, point_of(source), alpha=alpha), flipped.below, flipped.above)
     adds = fn.overloadpacket in (aten.scatter_add, aten.index_add)
-    return _by_parts(lambda a, b: fn(a, dim, index, b, **kwargs), x, source, adds=adds)
+    return by_parts(lambda a, b: fn(a, dim, index, b, **kwargs), x, source, adds=adds)
 
 
-@rule(aten.scatter.value, aten.index_fill.int_Scalar, takes=(0, 3), sign="keeps")
+@rule(aten.scatter.value, aten.index_fill.int_Scalar, takes=(0, 3), sign="keeps", complexes=True)
 def scatter_value(fn: Function, x: Interval, dim: int, index: Tensor, value: float) -> Interval:
     """Write a number, which has no gaps."""
     below, above = (fn(gap, dim, index, 0.0) for gap in (x.below, x.above))
     return Interval(fn(x.point, dim, index, value), below, above)
 
 
-@rule(aten.scatter_reduce.two, takes=(0, 3))
-def scatter_reduce(
-    fn: Function, x: Any, dim: int, index: Tensor, source: Any, reduce: str, *, include_self: bool = True
-) -> Interval:
-    """Reduce the gaps (sum, mean) or the ends (amax, amin)."""
-
-    def call(a: Tensor, b: Tensor) -> Tensor:
-        result: Tensor = fn(a, dim, index, b, reduce, include_self=include_self)
-        return result
-
-    if reduce in ("sum", "mean"):
-        return _by_parts(call, x, source, adds=True)
-    if reduce == "prod":
-        raise NotImplementedError(f"{fn} with reduce='prod' of intervals; multiply them one by one instead")
-    point = call(point_of(x), point_of(source))
-    dtype = gap_dtype_for(point, x, source)
-    x, source = Interval.of(x), Interval.of(source)
-    lower, upper = call(x.lower, source.lower), call(x.upper, source.upper)
-    return Interval.around(point, lower, upper, dtype)
-
-
-def _by_parts(fn: Callable[[Tensor, Tensor], Tensor], x: Any, y: Any, *, adds: bool = False) -> Interval:
+def by_parts(fn: Callable[[Tensor, Tensor], Tensor], x: Any, y: Any, *, adds: bool = False) -> Interval:
     """Do to the gaps what is done to the points; in full precision where it adds, lest small ones are lost."""
+    point = fn(point_of(x), point_of(y))
     like = x if isinstance(x, Interval) else y
-    dtype = torch.promote_types(like.gap_dtype, torch.float32) if adds else like.gap_dtype
-    parts = zip(_parts(x, dtype), _parts(y, dtype), strict=True)
-    if like.dtype.is_complex:  # writes into complex tensors have no derivative in torch
-        return Interval(*(torch.complex(fn(a.real, b.real), fn(a.imag, b.imag)) for a, b in parts))
-    point, below, above = (fn(a, b) for a, b in parts)
-    return Interval(point, below.to(like.gap_dtype), above.to(like.gap_dtype))
+    dtype = point.dtype if point.is_complex() or like.dtype.is_complex else like.gap_dtype
+    wide = torch.promote_types(dtype, torch.float32) if adds else dtype
+    sides = []
+    for side in ("below", "above"):
+        a, b = (_gap(v, side, wide) for v in (x, y))
+        if point.is_complex():  # writes into complex tensors have no derivative in torch
+            sides.append(torch.complex(fn(a.real, b.real), fn(a.imag, b.imag)))
+        else:
+            sides.append(fn(a, b).to(dtype))
+    return Interval(point, *sides)
 
 
-@rule(aten.copy, takes=(0, 1))
+def _gap(x: Interval | Tensor, side: str, dtype: torch.dtype) -> Tensor:
+    return as_gap(getattr(x, side), dtype) if isinstance(x, Interval) else torch.zeros_like(x, dtype=dtype)
+
+
+@rule(aten.copy, takes=(0, 1), complexes=True)
 def copy(fn: Function, x: Any, source: Any, *args: Any) -> Interval:
     """Forget ``x`` but for its shape and dtype."""
     point = fn(point_of(x), point_of(source), *args)
-    below, above = _zero_or_gaps(source, x)  # which torch.copy itself would not differentiate
-    return Interval(point, below.expand(point.shape), above.expand(point.shape))
+    below, above = zero_or_gaps(source, x)  # which torch.copy itself would not differentiate
+    return around(point, below, above, source if isinstance(source, Interval) else x)
 
 
-@rule(aten.fill.Tensor, aten.fill.Scalar, takes=(0, 1))
+@rule(aten.fill.Tensor, aten.fill.Scalar, takes=(0, 1), complexes=True)
 def fill(fn: Function, x: Any, value: Any) -> Any:
     """Forget ``x`` but for its shape."""
     if not isinstance(value, Interval):
@@ -328,13 +299,13 @@ def _taps(fn: Any, x: Interval, axis: int, outputs: int, align_corners: bool, sc
     return taps[0, :, :, 0].mT.abs()
 
 
-@rule(aten.cross, takes=(0, 1))
+@rule(aten.cross, takes=(0, 1), complexes=True)
 def first_cross(fn: Function, x: Any, y: Any, dim: int | None = None) -> Interval:
     """Bound a cross product along the first dimension of size three, unless another is named."""
     return cross(fn, x, y, dim=x.shape.index(3) if dim is None else dim)
 
 
-@rule(aten.linalg_cross, takes=(0, 1))
+@rule(aten.linalg_cross, takes=(0, 1), complexes=True)
 def cross(fn: Function, x: Any, y: Any, *, dim: int = -1) -> Interval:
     """Bound a cross product, a difference of products of independent components."""
     point = fn(point_of(x), point_of(y), dim=dim)
@@ -353,11 +324,13 @@ def linspace(fn: Function, start: Any, end: Any, steps: int, **kwargs: Any) -> I
     point = fn(point_of(start), point_of(end), steps, **kwargs)
     wide = gap_dtype_for(point, start, end)  # the ends have no dimension, so that the dtype of the shares decides
     share = torch.linspace(0.0, 1.0, steps, dtype=wide, device=point.device)
-    gaps = zip(*(_zero_or_gaps(v, start if isinstance(start, Interval) else end) for v in (start, end)), strict=True)
+    gaps = zip(*(zero_or_gaps(v, start if isinstance(start, Interval) else end) for v in (start, end)), strict=True)
     below, above = (share.flip(0) * first + share * last for first, last in gaps)
     return around(point, below, above, start, end)
 
 
+# An assertion is about the point; of weights for which it fails, the model computes nothing.
+plain(aten._assert_async, shape_of=(0,))
 # What these return does not depend on the values they are given.
 plain(
     aten.sym_size, aten.sym_numel, aten.empty_like, aten.full_like, aten.zeros_like, aten.ones_like, aten.new_zeros,

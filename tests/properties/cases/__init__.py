@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from properties.cases import activations, arithmetic, complexes, normalization, products, refusals, selection, structure
+from properties.cases import (
+    activations,
+    arithmetic,
+    comparisons,
+    complex_functions,
+    complexes,
+    normalization,
+    products,
+    reduction,
+    refusals,
+    selection,
+    special,
+    structure,
+)
 
 CASES = [
     *arithmetic.CASES,
@@ -12,6 +25,10 @@ CASES = [
     *selection.CASES,
     *structure.CASES,
     *complexes.CASES,
+    *comparisons.CASES,
+    *complex_functions.CASES,
+    *special.CASES,
+    *reduction.CASES,
 ]
 REFUSED = refusals.REFUSED
 SHAPE_ONLY = refusals.SHAPE_ONLY

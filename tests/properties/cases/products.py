@@ -7,7 +7,7 @@ from properties.case import Case, Slot, plain, real
 aten = torch.ops.aten
 
 
-def _layer(op, x: Slot, weight: Slot, bias: Slot | None, *rest) -> list[Case]:
+def layer_cases(op, x: Slot, weight: Slot, bias: Slot | None, *rest) -> list[Case]:
     """A layer with intervals everywhere, and with an interval in one place alone."""
     cases = [
         Case(op, x, weight, bias, *rest),
@@ -19,26 +19,26 @@ def _layer(op, x: Slot, weight: Slot, bias: Slot | None, *rest) -> list[Case]:
 
 
 LAYERS = [
-    *_layer(aten.linear.default, real(2, 3), real(2, 3), real(2)),
+    *layer_cases(aten.linear.default, real(2, 3), real(2, 3), real(2)),
     Case(aten.linear.default, real(3), real(2, 3), real(2)),
     Case(aten.linear.default, real(2, 2, 3), real(1, 3)),
     Case(aten.linear.default, real(2, 3), real(3)),
     Case(aten.linear.default, real(2, 0), real(2, 0), real(2)),
-    *_layer(aten.conv1d.default, real(2, 2, 5), real(4, 1, 3), real(4), [2], [1], [1], 2),
-    *_layer(aten.conv1d.padding, real(1, 2, 5), real(3, 2, 3), real(3), [1], "same", [2]),
+    *layer_cases(aten.conv1d.default, real(2, 2, 5), real(4, 1, 3), real(4), [2], [1], [1], 2),
+    *layer_cases(aten.conv1d.padding, real(1, 2, 5), real(3, 2, 3), real(3), [1], "same", [2]),
     Case(aten.conv1d.default, real(2, 5), real(3, 2, 2), real(3)),
-    *_layer(aten.conv2d.default, real(1, 2, 4, 4), real(2, 2, 3, 2), real(2), [1, 2], [1, 0], [1, 2]),
-    *_layer(aten.conv2d.default, real(1, 4, 3, 3), real(6, 2, 2, 2), real(6), [1, 1], [0, 0], [1, 1], 2),
+    *layer_cases(aten.conv2d.default, real(1, 2, 4, 4), real(2, 2, 3, 2), real(2), [1, 2], [1, 0], [1, 2]),
+    *layer_cases(aten.conv2d.default, real(1, 4, 3, 3), real(6, 2, 2, 2), real(6), [1, 1], [0, 0], [1, 1], 2),
     Case(aten.conv2d.default, real(2, 3, 3), real(2, 2, 2, 2), real(2)),
     Case(aten.conv2d.padding, real(1, 1, 3, 3), real(1, 1, 2, 2), real(1), [1, 1], "valid"),
-    *_layer(aten.conv3d.default, real(1, 2, 2, 3, 3), real(2, 1, 2, 2, 2), real(2), [1] * 3, [1] * 3, [1] * 3, 2),
-    *_layer(aten.conv_transpose1d.default, real(1, 4, 3), real(4, 2, 3), real(4), [2], [1], [1], 2, [1]),
-    *_layer(aten.conv_transpose2d.input, real(1, 2, 3, 2), real(2, 3, 2, 2), real(3), [2, 1], [1, 0], [1, 0]),
-    *_layer(aten.conv_transpose2d.input, real(1, 4, 2, 2), real(4, 3, 2, 2), real(6), [1], [0], [0], 2, [2]),
-    *_layer(aten.conv_transpose3d.input, real(1, 2, 2, 2, 2), real(2, 1, 2, 2, 2), real(2), [1], [0], [0], 2, [1]),
+    *layer_cases(aten.conv3d.default, real(1, 2, 2, 3, 3), real(2, 1, 2, 2, 2), real(2), [1] * 3, [1] * 3, [1] * 3, 2),
+    *layer_cases(aten.conv_transpose1d.default, real(1, 4, 3), real(4, 2, 3), real(4), [2], [1], [1], 2, [1]),
+    *layer_cases(aten.conv_transpose2d.input, real(1, 2, 3, 2), real(2, 3, 2, 2), real(3), [2, 1], [1, 0], [1, 0]),
+    *layer_cases(aten.conv_transpose2d.input, real(1, 4, 2, 2), real(4, 3, 2, 2), real(6), [1], [0], [0], 2, [2]),
+    *layer_cases(aten.conv_transpose3d.input, real(1, 2, 2, 2, 2), real(2, 1, 2, 2, 2), real(2), [1], [0], [0], 2, [1]),
     Case(aten.conv_transpose1d.default, real(2, 4), real(2, 3, 2), real(3)),
-    *_layer(aten.convolution.default, real(1, 2, 4), real(3, 2, 2), real(3), [1], [1], [2], False, [0], 1),
-    *_layer(aten.convolution.default, real(1, 4, 4), real(4, 1, 2), real(2), [2], [1], [1], True, [1], 2),
+    *layer_cases(aten.convolution.default, real(1, 2, 4), real(3, 2, 2), real(3), [1], [1], [2], False, [0], 1),
+    *layer_cases(aten.convolution.default, real(1, 4, 4), real(4, 1, 2), real(2), [2], [1], [1], True, [1], 2),
 ]
 
 MATRICES = [
@@ -68,6 +68,7 @@ MATRICES = [
             (aten.addmm.default, real(2, 2), real(2, 3), real(3, 2)),
             (aten.baddbmm.default, real(1, 2, 2), real(2, 2, 2), real(2, 2, 2)),
             (aten.addmv.default, real(2), real(2, 3), real(3)),
+            (aten.addbmm.default, real(2, 2), real(2, 2, 3), real(2, 3, 2)),
         )
         for moving, options in (
             ((0, 1, 2), {}),
@@ -79,4 +80,13 @@ MATRICES = [
     ],
 ]
 
-CASES = [*LAYERS, *MATRICES]
+BILINEAR = [
+    Case(aten.bilinear.default, *(x if i in moving else plain(x) for i, x in enumerate(slots)), *bias)
+    for slots in ((real(2, 2), real(2, 3), real(2, 2, 3)), (real(2, 1, 2), real(2, 1, 2), real(1, 2, 2)))
+    for moving, bias in (
+        ((0, 1, 2), (real(slots[2].shape[0]),)), ((0,), ()), ((1,), (torch.ones(slots[2].shape[0]).double(),)),
+        ((2,), ()), ((0, 1), ()), ((1, 2), ()), ((), (real(slots[2].shape[0]),)),
+    )
+]  # fmt: skip
+
+CASES = [*LAYERS, *BILINEAR, *MATRICES]

@@ -7,25 +7,11 @@ from properties.case import Case, real
 aten = torch.ops.aten
 X, Y = real(2, 3), real(2, 3)
 
-COMPARISONS = [
-    *[Case(getattr(aten, name).Tensor, X, Y) for name in ("eq", "ne", "lt", "le", "gt", "ge")],
-    *[Case(getattr(aten, name).Tensor, X, Y) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")],
-    *[
-        Case(getattr(aten, name).default, X)
-        for name in ("isnan", "isinf", "isfinite", "any", "all", "logical_not", "bitwise_not", "signbit")
-    ],
-    *[
-        Case(getattr(aten, name).default, X, Y)
-        for name in ("logical_and", "logical_or", "logical_xor", "equal", "isclose", "allclose")
-    ],
-    Case(aten.isin.Tensor_Tensor, X, Y),
-]
+COMPARISONS = [Case(getattr(aten, name).default, X, Y) for name in ("equal", "allclose")]
 
 INDICES = [
-    *[Case(getattr(aten, name).default, X) for name in ("argmax", "argmin", "argsort", "nonzero", "_unique2", "mode")],
+    *[Case(getattr(aten, name).default, X) for name in ("argsort", "nonzero", "_unique2", "mode")],
     Case(aten.bincount.default, real(3)),
-    Case(aten.searchsorted.Tensor, real(3), Y),
-    Case(aten.bucketize.Tensor, X, real(3)),
     Case(aten.item.default, real()),
     Case(aten._local_scalar_dense.default, real()),
 ]
@@ -40,6 +26,16 @@ MEMORY = [
     Case(aten.view.dtype, X, torch.float32),
     Case(aten.view_copy.dtype, X, torch.float32),
 ]
+
+MATRICES = [
+    Case(getattr(aten, name).default, X)
+    for name in (
+        "_linalg_det", "_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "cholesky",
+        "cholesky_inverse", "cholesky_solve", "geqrf", "linalg_cholesky_ex", "linalg_eig", "linalg_eigvals",
+        "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lu", "linalg_lu_factor_ex",
+        "linalg_lu_solve", "linalg_pinv", "linalg_qr", "ormqr",
+    )
+]  # fmt: skip
 
 BACKWARD = [
     Case(getattr(aten, name).default, X)
@@ -71,12 +67,14 @@ DTYPES = [
     Case(aten.baddbmm.dtype, X, X, Y, torch.float32),
 ]
 
-REFUSED = [*DTYPES, *COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
+REFUSED = [*DTYPES, *COMPARISONS, *INDICES, *MEMORY, *MATRICES, *BACKWARD, *RANDOM]
 
 SHAPE_ONLY = [
     Case(aten.sym_size.int, X, 0),
     Case(aten.sym_size.default, X),
     Case(aten.sym_numel.default, X),
+    Case(aten._assert_async.default, real()),
+    Case(aten._assert_async.msg, real(), "said"),
     Case(aten.arange.default, 3),
     Case(aten.empty.memory_format, [2]),
     Case(aten.empty_like.default, X),

@@ -155,18 +155,10 @@ WRITES = [
             (aten.scatter_add.default, (1, WHERE), (2, 3)),
             (aten.index_add.default, (1, ROWS), (2, 3)),
             (aten.index_copy.default, (-1, ROWS[:2]), (2, 2)),
-            *[
-                (aten.scatter_reduce.two, (1, WHERE), (2, 3), mode)
-                for mode in ("sum", "mean", "amax", "amin")
-            ],
         )
         for x, source in (
             (real(2, 3), real(*shape)), (plain(real(2, 3)), real(*shape)), (real(2, 3), plain(real(*shape))),
         )
-    ],
-    *[
-        Case(aten.scatter_reduce.two, real(2, 3), 1, WHERE, real(2, 3), mode, include_self=False)
-        for mode in ("sum", "mean", "amax", "amin")
     ],
     Case(aten.index_add.default, real(2, 3), 1, ROWS, real(2, 3), alpha=2.5),
     Case(aten.index_add.default, real(2, 3), 1, ROWS, real(2, 3), alpha=-2.5),

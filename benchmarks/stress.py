@@ -1,0 +1,97 @@
+"""Try random members of each class of fault that once was silent, for a given time.
+
+    python benchmarks/stress.py --minutes 10
+    python benchmarks/stress.py --only state --seed 17 --once
+
+A member is drawn from its class and a seed, and can be repeated by them. It either gives bounds, which are checked
+against the model itself, or is refused by an error that helps; anything else is a fault, and the command ends with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from members import aliases, arguments, caches, numbers, operations, state, threads
+
+from intervalnn.cost import versions
+
+RESULTS = Path(__file__).parent / "results" / "stress.json"
+CLASSES: dict[str, Callable[[Random], str]] = {
+    "slopes at closed gaps": operations.slopes,
+    "bounds of operations": operations.bounds,
+    "aliases of parameters": aliases.member,
+    "arguments": arguments.member,
+    "state": state.member,
+    "caches": caches.member,
+    "numbers": numbers.member,
+    "threads": threads.member,
+}
+
+
+def run(name: str, seed: int) -> tuple[str, str]:
+    """Return how one member ended, and what was wrong with it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return CLASSES[name](Random(f"{name} {seed}")), ""
+    except Exception as error:
+        return "fault", f"{type(error).__name__}: {error}".splitlines()[0][:300]
+
+
+def campaign(names: list[str], minutes: float, seed: int) -> dict[str, Any]:
+    """Try the classes in turn until the time is up; each gets as much of it."""
+    ended, faults = defaultdict(Counter), []
+    spent: Counter[str] = Counter()
+    start = time.monotonic()
+    while time.monotonic() - start < 60 * minutes:
+        name = min(names, key=lambda each: spent[each])
+        began = time.monotonic()
+        how, said = run(name, seed + sum(ended[name].values()))
+        spent[name] += time.monotonic() - began
+        ended[name][how] += 1
+        if said:
+            faults.append({"class": name, "seed": seed + sum(ended[name].values()) - 1, "said": said})
+            print(f"{name}, seed {faults[-1]['seed']}: {said}", flush=True)
+    return {"tried": {name: dict(ended[name]) for name in names}, "faults": faults}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=CLASSES)
+    parser.add_argument("--once", action="store_true", help="one member, with its traceback")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    names = [options.only] if options.only else list(CLASSES)
+    if options.once:
+        print(CLASSES[names[0]](Random(f"{names[0]} {options.seed}")))
+        return
+    found = campaign(names, options.minutes, options.seed)
+    for name, counts in found["tried"].items():
+        print(f"{name:24} {counts}")
+    if not options.only:
+        record = {"command": " ".join(["python", *sys.argv]), "minutes": options.minutes, "seed": options.seed}
+        RESULTS.write_text(json.dumps(record | versions() | found, indent=1) + "\n")
+    sys.exit(bool(found["faults"]))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        traceback.print_exc(limit=1)

@@ -1,0 +1,125 @@
+"""Kept: copies of tensors, by which to see whether these have changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["Kept"]
+
+
+class Kept:
+    """What some tensors were, to the last bit, and where they lay.
+
+    Torch counts changes to a tensor, but none made behind ``.data``, through NumPy, a memory-mapped file or shared
+    memory. So the numbers themselves are the only sure sign. On the CPU they are compared before they are used. On
+    other devices nothing waits for the answer: :meth:`differ` leaves it there, for the result to be made of.
+
+    Args:
+        tensors: The tensors.
+        only_read: Tensors whose numbers may change, where only their place must stay.
+
+    Raises:
+        RuntimeError: If a tensor has no memory of its own to look at, such as one of ``torch.func``.
+
+    Example:
+        >>> weight = torch.zeros(3)
+        >>> kept = Kept([weight])
+        >>> weight.data[1] = 1.0
+        >>> weight._version, kept.are([weight])
+        (0, False)
+    """
+
+    def __init__(self, tensors: Sequence[Tensor], only_read: Sequence[Tensor] = ()) -> None:
+        self.places = [_place(x) for x in (*tensors, *only_read)]
+        self.alive = [x.detach() for x in (*tensors, *only_read)]  # lest another tensor comes to lie there
+        words = [_words(x.detach()) for x in tensors if x.device.type != "meta"]
+        here = [x for x in words if _is_here(x.device)]
+        self.here = [(x, x.clone()) for x in here]
+        groups: dict[Any, list[Tensor]] = {}
+        for x in words:
+            if not _is_here(x.device):
+                groups.setdefault((x.device, x.dtype), []).append(x)
+        self.elsewhere = [(group, _joined(group)) for group in groups.values()]
+        self.report: tuple[Any, Tensor] | None = None
+
+    def are(self, tensors: Sequence[Tensor], only_read: Sequence[Tensor] = ()) -> bool:
+        """Say whether these are the tensors that were kept, unchanged as far as is known without waiting."""
+        try:
+            if self.places != [_place(x) for x in (*tensors, *only_read)]:
+                return False
+        except RuntimeError:  # they have no memory of their own, and these had
+            return False
+        return all(torch.equal(x, copy) for x, copy in self.here) and not self._differed()
+
+    def differ(self) -> Tensor | None:
+        """Return whether some tensor has changed, as a truth value on its device; None where :meth:`are` knows."""
+        if not self.elsewhere:
+            return None
+        each = [(_joined(group) != copy).any() for group, copy in self.elsewhere]
+        found = torch.stack([x.to(each[0].device, non_blocking=True) for x in each]).any()
+        self.report = _on_its_way(found)
+        return found
+
+    def _differed(self) -> bool:
+        """Say whether the last answer of :meth:`differ` is known by now, and was yes."""
+        if self.report is None or _is_recording():
+            return False
+        arrived, found = self.report
+        return (arrived is None or arrived.query()) and bool(found)
+
+
+def _is_here(device: torch.device) -> bool:
+    """Say whether numbers on a device can be looked at without waiting for it."""
+    return device.type == "cpu"
+
+
+def _place(x: Tensor) -> tuple[Any, ...]:
+    """Return where a tensor lies and how it is read; off the CPU how often torch saw it change, too."""
+    if x.is_conj() or x.is_neg():
+        raise RuntimeError("a tensor that is read as another one than it holds cannot be compared bit by bit")
+    seen = 0 if _is_here(x.device) or x.is_inference() else x._version
+    return x.device, x.data_ptr(), x.dtype, x.shape, x.stride(), seen
+
+
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
+_WIDEST = 8  # bytes that are compared at once
+
+
+def _words(x: Tensor) -> Tensor:
+    """Return the same memory as whole numbers, as wide as may be.
+
+    As floating-point numbers, those that are not a number would differ from themselves, and -0.0 not from 0.0.
+    """
+    strides = x.stride()
+    x = x.permute(sorted(range(x.dim()), key=lambda dim: -strides[dim]))  # as it lies in memory
+    size = x.element_size()
+    if not x.is_contiguous():
+        return x.view(_INTEGERS[size]) if size <= _WIDEST else torch.view_as_real(x).view(torch.int64)
+    x = x.reshape(-1)
+    whole = not (x.numel() * size % _WIDEST or x.storage_offset() * size % _WIDEST)
+    return x.view(torch.int64 if whole else _INTEGERS[size])
+
+
+def _joined(words: list[Tensor]) -> Tensor:
+    """Return tensors one behind the other: one comparison for all, since each call of a kernel costs as much."""
+    return torch.cat([x.reshape(-1) for x in words])
+
+
+def _is_recording() -> bool:
+    """Say whether a CUDA graph is being recorded, when nothing may be asked of the device."""
+    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+
+
+def _on_its_way(found: Tensor) -> tuple[Any, Tensor] | None:
+    """Return a truth value on its way to the CPU, and the event of its arrival, which may be asked without waiting."""
+    if found.device.type == "cpu":
+        return None, found
+    if _is_recording():
+        return None
+    arriving, arrived = found.to("cpu", non_blocking=True), torch.Event(found.device)
+    arrived.record()
+    return arrived, arriving

@@ -1,0 +1,145 @@
+"""Gradients where functions bend, jump or have several largest values: they depend on no choice of torch's.
+
+Points lie on a grid of halves, where most functions of torch have their kinks, or all on one value, so that they tie;
+and, to compare, anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pytest
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor
+
+from intervalnn import Interval
+from properties.case import Case, Slot, intervals, with_intervals
+from properties.cases import CASES
+from properties.checks import is_rounded, real_parts
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
+
+PLACES: dict[str, Callable[[Tensor], Tensor]] = {
+    "anywhere": torch.clone,
+    "halves": lambda x: (2 * x).round() / 2,
+    "ones": torch.ones_like,
+    "zeros": torch.zeros_like,
+}
+
+
+def _placed(case: Case, place: str, seed: int) -> Any:
+    """Return arguments with closed gaps, whose points are on a grid."""
+    snap = PLACES[place]
+
+    def of(slot: Any, drawn: Any) -> Any:
+        if not isinstance(slot, Slot):
+            return drawn
+        point = drawn if isinstance(drawn, Tensor) else drawn.point
+        point = torch.complex(snap(point.real), snap(point.imag)) if point.is_complex() else snap(point)
+        return point if isinstance(drawn, Tensor) else Interval.of(point)
+
+    return pytree.tree_map(of, case.args, case.draw(seed, "no gaps"))
+
+
+def _near(x: Tensor, y: Tensor) -> Tensor:
+    return torch.isclose(x, y, rtol=1e-4, atol=1e-5)
+
+
+@dataclass
+class Slopes:
+    """The gaps of a result as a function of one vector, the gaps of all arguments."""
+
+    case: Case
+    args: Any
+    random: torch.Generator
+
+    def __call__(self, opened: Tensor) -> Tensor:
+        places = [x.point for x in intervals(self.args) for _ in range(2)]
+        gaps = [
+            part.reshape(real_parts(place).shape)
+            for part, place in zip(opened.split([real_parts(p).numel() for p in places]), places, strict=True)
+        ]
+        gaps = [torch.view_as_complex(g) if p.is_complex() else g for g, p in zip(gaps, places, strict=True)]
+        points = (x.point for x in intervals(self.args))
+        opened_args = [Interval(*parts) for parts in zip(points, gaps[::2], gaps[1::2], strict=True)]
+        bounds = self.case.bounds(with_intervals(self.args, opened_args))
+        return torch.cat([real_parts(gap).flatten() for bound in bounds for gap in (bound.below, bound.above)])
+
+    @cached_property
+    def closed(self) -> Tensor:
+        count = sum(2 * real_parts(x.point).numel() for x in intervals(self.args))
+        return torch.zeros(count, dtype=torch.float64, requires_grad=True)
+
+    @cached_property
+    def gaps(self) -> Tensor:
+        return self(self.closed)
+
+    @cached_property
+    def live(self) -> Tensor:
+        """Which gaps have a finite slope; that of a root at zero is not."""
+        return self.gradient(torch.ones_like(self.gaps)).isfinite()
+
+    def gradient(self, weights: Tensor) -> Tensor:
+        """Return the gradient of a weighted sum of the gaps of the result."""
+        chosen = weights != 0
+        total = (self.gaps[chosen] * weights[chosen]).sum()
+        if not total.requires_grad:
+            return torch.zeros_like(self.closed)
+        (found,) = torch.autograd.grad(total, self.closed, retain_graph=True, allow_unused=True)
+        return torch.zeros_like(self.closed) if found is None else found
+
+    def along(self, way: Tensor, step: float = 1e-8) -> Tensor:
+        """Return how fast each gap opens as those of the arguments do."""
+        return (self(step * way) - self.gaps.detach()) / step
+
+    def at_once(self, way: Tensor) -> Tensor:
+        """Return how fast each gap opens at the very start, from two places ahead."""
+        return 2 * self.along(way) - self.along(way, 2e-8)
+
+    def steady(self, way: Tensor) -> Tensor:
+        """Return whether each gap opens steadily, not with a jump nor as a root does."""
+        once, twice = self.along(way), self.along(way, 2e-8)
+        return once.isfinite() & torch.isclose(once, twice, rtol=1e-2, atol=1e-5)
+
+    def ways(self, count: int = 16) -> list[tuple[Tensor, Tensor]]:
+        """Return random ways to open the gaps, each in two steps."""
+        size = self.closed.shape
+        speeds = (0.1 + torch.rand(size, generator=self.random, dtype=torch.float64)) * self.live
+        halves = (torch.rand(size, generator=self.random) < 0.5 for _ in range(count))
+        return [(speeds, self.alike), *((speeds * half, speeds * ~half) for half in halves)]
+
+    @property
+    def alike(self) -> Tensor:
+        """The way that opens all gaps alike."""
+        return self.live.double()
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not is_rounded(case)], ids=str)
+def test_the_gradient_on_a_kink_is_the_slope_of_opening_closed_gaps(case: Case) -> None:
+    compared = 0
+    for seed, place in enumerate(PLACES):
+        slopes = Slopes(case, _placed(case, place, seed), torch.Generator().manual_seed(seed))
+        if not slopes.closed.numel() or not slopes.gaps.isfinite().all():
+            continue
+        ways = slopes.ways()
+        steady = slopes.steady(ways[0][0]) & slopes.steady(slopes.alike)
+        linear = steady.clone()
+        for first, second in ways:
+            linear &= _near(slopes.along(first) + slopes.along(second), slopes.along(first + second))
+        weights = torch.rand(slopes.gaps.shape, generator=slopes.random, dtype=torch.float64)
+
+        # Where the slope is one number for each gap, the gradient has them all; at a tie, that of opening all alike.
+        gradient = torch.where(slopes.live, slopes.gradient(weights * linear), 0.0)
+        at_ties = torch.where(slopes.live, slopes.gradient(weights * (steady & ~linear)), 0.0)
+
+        for way, _ in ways:
+            expected = (torch.where(linear, slopes.at_once(way), 0.0) * weights).sum()
+            assert _near(gradient @ way, expected), f"{place}: {gradient @ way}, not {expected}"
+        expected = (torch.where(steady & ~linear, slopes.at_once(slopes.alike), 0.0) * weights).sum()
+        assert _near(at_ties.sum(), expected), f"{place}: {at_ties.sum()}, not {expected}, where values tie"
+        compared += int(steady.sum())
+    assert compared or not slopes.closed.numel() or not slopes.gaps.numel(), "nothing was compared"
