@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check format format-check lint types layers bench reproduce docs docs-pages audit results-doc coverage-doc coverage-outside test-torch test-lowest test-newest clean
+.PHONY: demo test test-all check format format-check lint types layers bench reproduce docs docs-pages audit results-doc coverage-doc coverage-outside test-torch test-lowest test-newest dist clean
 
 demo: $(STAMP)
 	$(BIN)/inn demo
@@ -113,6 +113,20 @@ $(VENVS)/.venv-%/.installed: pyproject.toml
 	$(CHOOSE) > $(@D)/constraints.txt
 	$(@D)/bin/python -m pip install --upgrade --constraint $(@D)/constraints.txt --editable '.[dev]'
 	touch $@
+
+# Sdist and wheel, and both tested: the wheel without extras, the fast tests from the sdist.
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python tests/packages.py archives dist
+	$(PYTHON) -m venv dist/bare
+	dist/bare/bin/python -m pip install --quiet $$(grep '^torch==' constraints.txt)
+	dist/bare/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	dist/bare/bin/python tests/packages.py bare README.md
+	mkdir dist/unpacked
+	tar -xzf dist/*.tar.gz -C dist/unpacked --strip-components 1
+	cd dist/unpacked && PYTHONPATH=src $(abspath $(BIN))/python -m pytest -m "not slow and not gpu" -n 2
 
 # torch first, from the pin: a bare `torch` may pull gigabytes of CUDA.
 $(STAMP): pyproject.toml constraints.txt

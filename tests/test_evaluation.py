@@ -395,7 +395,7 @@ def test_numbers_of_numpy_are_saved_as_numbers(tmp_path: Path) -> None:
         (lambda: inn.calibrate(Noisy(-1.0), SAME), "gap below of a prediction must be >= 0"),
         (lambda: inn.evaluate(ALIKE, SAME).table(style="html"), "style must be one of 'text', 'markdown', 'latex'"),
         (lambda: Results([]), "at least one run"),
-        (lambda: Results.load("/nowhere/at/all.json"), "No such file"),
+        (lambda: Results.load("/nowhere/at/all.json"), "there is no file /nowhere/at/all.json"),
     ],
 )
 def test_bad_input_is_refused_with_what_was_wanted(call: object, message: str) -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from intervalnn.data.npy import Npz
 from intervalnn.experiments.comparison import COVERAGE
 from intervalnn.experiments.reproduce import reproduce_deconvolution
 from intervalnn.experiments.tab_deconvolution import results
+from intervalnn.printable import printable
 from intervalnn.report.signals import story
 from intervalnn.report.style import save
 from intervalnn.results import Results
@@ -46,10 +48,15 @@ def demo(folder: Path, console: Console) -> dict[float, Results]:
         "full fits.\n"
     )
     console.print(
-        f"Wrote [bold]{picture}[/] (look at it first), the figures of the paper in {folder / 'figures'}, "
-        f"and all numbers in {folder / 'README.md'}; {time.perf_counter() - start:.0f} s."
+        f"Wrote [bold]{named(picture)}[/] (look at it first), the figures of the paper in {named(folder / 'figures')}, "
+        f"and all numbers in {named(folder / 'README.md')}; {time.perf_counter() - start:.0f} s."
     )
     return found
+
+
+def named(path: Path) -> str:
+    """Return a path as a console with markup shows it."""
+    return escape(printable(path))
 
 
 def _examples(folder: Path) -> dict[str, np.ndarray]:

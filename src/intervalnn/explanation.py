@@ -9,8 +9,10 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from intervalnn.files import replacing
+from intervalnn.printable import printable
 
 __all__ = ["Explanation", "Row"]
 
@@ -54,7 +56,8 @@ class Explanation:
         for heading in ("sensitivity", "mean gap", "width", "share"):
             table.add_column(heading, justify="right")
         for row in self.rows:
-            table.add_row(row.name, f"{row.sensitivity:.3g}", f"{row.gap:.3g}", f"{row.width:.3g}", f"{row.share:.1%}")
+            numbers = (f"{value:.3g}" for value in (row.sensitivity, row.gap, row.width))
+            table.add_row(Text(printable(row.name)), *numbers, f"{row.share:.1%}")
         return table
 
     def __str__(self) -> str:
@@ -82,7 +85,8 @@ class Explanation:
                 axes.set(xscale="log", xlim=(10.0 ** math.floor(min(known)), 10.0 ** (math.floor(max(known)) + 1)))
         right.barh(places, [row.width for row in self.rows], color="#ee6677")
         right.set_xlabel("output width that its gaps open")
-        left.set_yticks(places, [row.name for row in self.rows], fontsize=8)
+        names = [printable(row.name) for row in self.rows]
+        left.set_yticks(places, names, fontsize=8, parse_math=False)  # a dollar in a name is a dollar
         left.invert_yaxis()
         path = Path(path)
         kind, kinds = path.suffix.removeprefix(".").lower() or "png", figure.canvas.get_supported_filetypes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import stat
 import zlib
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ def check_file(path: Path) -> None:
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}") from None
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, f"{path} is a folder; give the name of a file in it")
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file in it")
     if not stat.S_ISREG(mode):
         raise ValueError(f"{path} is a pipe or a device, and may never end; write its contents to a file first")
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from intervalnn.files import replacing
 from intervalnn.limits import check_file
+from intervalnn.printable import printable
 
 __all__ = ["Comparison", "Measured", "Results", "Run", "Spread"]
 
@@ -263,9 +264,10 @@ class Results:
             + [_Cell(_number(cost, digits)) for cost, digits in zip(self._costs(name), (2, 3), strict=True)]
             for name in self.methods
         ]
-        names = [[_Cell(name), *row] for name, row in zip(self.methods, rows, strict=True)]
+        names = [[_Cell(printable(name)), *row] for name, row in zip(self.methods, rows, strict=True)]
         notes = self._notes(chosen, marked=any(best.values()), style=style)
-        return _STYLES[style](["method", *chosen, "seconds each", "peak MiB"], names, notes)
+        head = [printable(name) for name in ("method", *chosen, "seconds each", "peak MiB")]
+        return _STYLES[style](head, names, [printable(note) for note in notes])
 
     def _text(self, method: str, metric: str) -> str:
         measured = any(len(values) for values in self.per_run(method, metric))
@@ -348,7 +350,7 @@ def _text(head: list[str], rows: list[list[_Cell]], notes: list[str]) -> str:
 
 def _markdown(head: list[str], rows: list[list[_Cell]], notes: list[str]) -> str:
     cells = [[f"**{cell.text}**" if cell.best else cell.text for cell in row] for row in rows]
-    safe = str.maketrans({"|": r"\|", "<": "&lt;"})
+    safe = str.maketrans({"\\": "&#92;", "|": r"\|", "<": "&lt;"} | {c: f"&#{ord(c)};" for c in "&`[]$~"})
     lines = ["| " + " | ".join(cell.translate(safe) for cell in row) + " |" for row in [head, *cells]]
     lines.insert(1, "| --- |" + " ---: |" * (len(head) - 1))
     return "\n".join([*lines, *("\n" + note for note in notes)])
@@ -406,8 +408,8 @@ def _measured(values: Any, seconds: Any, peak_mib: Any, factors: Any = None) -> 
 
 def _checked(run: Run) -> Run:
     """Return a run as it is, if its parts are of the kinds that they must be."""
-    if type(run.seed) is not int or type(run.coverage) not in (int, float):
-        raise ValueError("it must have a seed and a coverage")
+    if type(run.seed) is not int or type(run.coverage) not in (int, float) or not 0 <= run.coverage <= 1:
+        raise ValueError("it must have a seed and a coverage between 0 and 1")
     if not all(isinstance(part, dict) for part in (run.better, run.settings, run.versions)):
         raise ValueError("better, settings and versions must be tables")
     for metric in {name for measured in run.methods.values() for name in measured.values}:

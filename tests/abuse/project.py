@@ -85,7 +85,8 @@ def _made() -> Path:
         np.save(folder / "many" / name, x)
     nibabel.save(nibabel.Nifti1Image(np.zeros((5, 4, 3), np.int16), np.eye(4)), folder / "v.nii.gz")
     Run({"INN": Measured({"mse": [1.0, 2.0]}, 0.1, 1.0)}, 0.9, {"mse": "lower"}).save(folder / "run.json")
-    shutil.copytree(RUNS, folder / "runs", ignore=shutil.ignore_patterns("figures"))
+    if RUNS.is_dir():  # which the repository has, and the sdist has not
+        shutil.copytree(RUNS, folder / "runs", ignore=shutil.ignore_patterns("figures"))
     point = torch.zeros(2, 1, 8)
     for name in ("p.npz", "predictions/a.npz", "predictions/b.npz", "\udcff.npz"):
         save_npz(folder / name, Prediction(point, point + 1, point + 1, point + 2))

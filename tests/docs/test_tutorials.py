@@ -105,6 +105,7 @@ def test_outputs_and_files_are_written_into_the_page(tmp_path: Path) -> None:
 # --- what the pages say of what others measured ---
 
 
+@pytest.mark.skipif(not (ROOT / "benchmarks/results").is_dir(), reason="the sdist has no results")
 def test_the_table_of_peers_has_the_numbers_that_were_measured() -> None:
     measured = json.loads((ROOT / "benchmarks/results/peer-methods.json").read_text())["methods"]
     text = (DOCS / "peers.md").read_text()

@@ -466,6 +466,29 @@ def test_several_predictions_can_be_chosen_and_a_broken_one_says_so(
     assert not page.locator("[data-panel=error]").count()
 
 
+def test_a_prediction_that_cannot_be_shown_hides_the_one_before_it(
+    open_page: Open, serve: Serve, tmp_path: Path
+) -> None:
+    volume(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", point=np.zeros((2, 4)), below=np.zeros((2, 4)), above=np.zeros((2, 4)), unit=1.5)
+    (tmp_path / f"c{'x' * 240}.npz").write_bytes(b"")
+    (tmp_path / "d\x1b[31m\n<b>.npz").write_bytes((tmp_path / "a.npz").read_bytes())
+    page = open_page(serve(tmp_path), width=1000)
+    assert page.locator("#main").is_visible()
+
+    page.locator("#entry").select_option(index=1)
+    page.wait_for_selector("text=must be a text, got float64 of shape ()")
+    assert not page.locator("#main").is_visible() and not page.locator("#promise").is_visible()
+    page.locator("#entry").select_option(index=2)
+    page.wait_for_selector("text=is no npz file of plain numbers")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 1000
+    box = page.locator("#help-open").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 1000
+    page.locator("#entry").select_option(r"d\x1b[31m\n<b>")
+    page.wait_for_selector("#main", state="visible")
+    assert page.locator("#title").text_content() == r"d\x1b[31m\n<b>"
+
+
 def test_a_broken_file_and_a_stopped_viewer_are_told(browser: Any, tmp_path: Path) -> None:
     volume(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(b"broken")

@@ -7,15 +7,20 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 import pytest
 
-from intervalnn.view import serving
+from intervalnn.view import serving, view
+from intervalnn.view.levels import Levels
 from intervalnn.view.page import SCRIPTS, STATIC
 from view.made import ROWS, SLICES, signals, volume
 
@@ -201,3 +206,90 @@ def test_ctrl_c_stops_without_a_word(folder: Path) -> None:
         _, complaints = running.communicate(timeout=20)
 
     assert status == 200 and running.returncode == 0 and complaints == ""
+
+
+def test_the_browser_is_started_with_a_file_that_nobody_else_can_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, object] = {}
+
+    def open_(url: str) -> None:
+        file = Path(url2pathname(urlsplit(url).path))
+        modes = [stat.S_IMODE(each.stat().st_mode) for each in (file, file.parent)]
+        seen.update(url=url, file=file, text=file.read_text(), modes=modes)
+        raise KeyboardInterrupt  # as by Ctrl-C
+
+    said: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", open_)
+    view(folder / "b.npz", say=said.append)
+
+    address = said[0].split("\n")[0].split()[-1]
+    token = address.split("/")[3]
+    assert str(seen["url"]).startswith("file://") and token not in str(seen["url"])
+    assert f'content="0; url={address}"' in str(seen["text"]) and f'href="{address}"' in str(seen["text"])
+    assert os.name != "posix" or seen["modes"] == [0o600, 0o700]
+    assert not Path(str(seen["file"])).parent.exists()
+
+
+ODD = {
+    "dims": (np.array([2, 2]), "must be a whole number, got int64 of shape (2,)"),
+    "dims ": (np.array(np.nan), "must be a whole number, got float64"),
+    "dims  ": (np.array(np.inf), "must be a whole number"),
+    "dims   ": (np.array("2"), "must be a whole number"),
+    "dims    ": (np.array(7), "dims must be 1 for signals or 2 for images, got 7"),
+    "spacing": (np.array([1.0, np.inf]), "spacing must be 2 numbers above 0"),
+    "spacing ": (np.array([1.0, np.nan]), "spacing must be 2 numbers above 0"),
+    "spacing  ": (np.array(["a", "b"]), "must be a list of numbers, got <U1 of shape (2,)"),
+    "spacing   ": (np.array([1j, 1]), "must be a list of numbers, got complex128"),
+    "spacing    ": (np.array(1.0), "must be a list of numbers"),
+    "unit": (np.array(["a", "b"]), "unit of"),
+    "unit ": (np.array(1.5), "must be a text, got float64"),
+    "unit  ": (np.array(b"HU"), "must be a text"),
+    "promise": (np.array([["a"]]), "must be a text"),
+    "point": (np.full((2, 1, 4, 5), 1e307), "point must hold numbers up to 1e+300, or infinite ones"),
+    "point ": (np.full((2, 1, 4, 5), "a"), "must hold real numbers"),
+    "below": (np.full((2, 1, 4, 5), -1.0), "has negative numbers"),
+    "score": (np.zeros((2, 1, 4)), "must have shape"),
+    "target": (np.zeros(()), "must have shape"),
+    "spacing     ": (np.array([1e-300, 1e300]), "from 1e-06 to 1e+06"),
+    "score ": (np.full((2, 1, 4, 5), -1.0), "must hold numbers of 0 or more"),
+    "direction": (np.full((2, 1, 4, 5), 2.0), "must hold numbers from -1 to 1"),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_odd_facts_are_said_on_the_page(case: str, tmp_path: Path) -> None:
+    volume(tmp_path / "a.npz")
+    change, why = ODD[case]
+    arrays = {name: np.zeros((2, 1, 4, 5)) for name in ("point", "below", "above")} | {case.strip(): change}
+    np.savez(tmp_path / "b.npz", **arrays)
+
+    with serving(tmp_path) as address:
+        status, _, body = Client(address).ask("1/meta")
+        good = Client(address).ask("0/meta")[0]
+
+    assert (status, good) == (422, 200) and why in body.decode()
+
+
+def test_whatever_goes_wrong_is_said_on_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Levels, "packed", lambda *_: 1 / 0)
+
+    with serving(folder) as address:
+        status, _, body = Client(address).ask("0/slice/0")
+
+    assert (status, body) == (422, b"it cannot be shown: ZeroDivisionError('division by zero')")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324])
+def test_numbers_without_end_make_a_page_that_is_json(value: float, tmp_path: Path) -> None:
+    point = np.linspace(-1, 1, 40).reshape(2, 1, 4, 5)
+    gap = np.abs(point)
+    for array in (point, gap):
+        array[0, 0, :2] = value if array is point else abs(value)
+    np.savez(tmp_path / "a.npz", point=point, below=gap, above=gap, target=point, input=point)
+
+    with serving(tmp_path / "a.npz") as address:
+        answers = [Client(address).ask(f"0/{what}") for what in ("meta", "slice/0", "slice/1", "counts")]
+
+    assert [status for status, _, _ in answers] == [200] * 4
+    json.loads(answers[0][2], parse_constant=pytest.fail)

@@ -43,6 +43,6 @@ def calibrate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, A
     factors = [float(factor) for factor in found.factors]
     screen.say(f"The gaps are scaled by {', '.join(f'{factor:.4g}' for factor in factors)}.")
     screen.say(found.promise)
-    screen.say(f"Wrote {out}")
+    screen.wrote(out)
     screen.hint("predict", "--net", out, *model_flags(config.model), "--input", "X", "--out", "PREDICTION")
     return {"out": out, "factors": factors, "promise": found.promise, **found.settings()}

@@ -17,6 +17,7 @@ from intervalnn.cli.flags import TitledOption, as_flag
 from intervalnn.cli.screen import Failed, Screen, Stopped, describe
 from intervalnn.config import Config, ConfigError, Option, from_sources, options_of
 from intervalnn.files import check_writable
+from intervalnn.printable import printable
 
 __all__ = ["Commands", "command", "refuse_existing"]
 
@@ -44,8 +45,10 @@ class Commands(click.Group):
             raise self._tell(ctx, Failed(describe(error))) from error
 
     def _tell(self, ctx: click.Context, error: Any) -> Any:
-        """Tell scripts of an error too, where they wait for JSON, and return it."""
+        """Tell scripts of an error too, where they wait for JSON, and return it; what it says moves no cursor."""
         screen = ctx.meta.get(SCREEN)
+        if isinstance(error, click.ClickException):
+            setattr(error, "message", printable(error.message, lines=True))  # noqa: B010 - final to the type checker
         if screen is not None and isinstance(error, click.ClickException):
             found = {"error": error.format_message(), "exit_code": error.exit_code}
             with contextlib.suppress(OSError):  # where nothing can be written, as to a full disk, nobody reads it

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from intervalnn.cli.command import command
+from intervalnn.cli.extras import require
 from intervalnn.cli.screen import Screen
 from intervalnn.files import check_writable
 
@@ -27,6 +28,7 @@ def demo(screen: Screen, *, out: Path) -> dict[str, Any]:
 
     A small network is trained and given bounds, and methods are compared, on the CPU.
     """
+    require("inn demo", "report", "matplotlib")
     check_writable(out / "README.md")
     from rich.console import Console
 

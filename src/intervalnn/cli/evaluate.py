@@ -11,6 +11,7 @@ import click
 from intervalnn.cli.command import command, refuse_existing
 from intervalnn.cli.screen import Screen
 from intervalnn.config import Config, did_you_mean
+from intervalnn.printable import printable
 
 if TYPE_CHECKING:
     from torch import device as Device
@@ -81,7 +82,7 @@ def evaluate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, An
     )
     results.runs[0].save(out, overwrite=overwrite)
     screen.say(_table(results))
-    screen.say(f"Wrote {out}")
+    screen.wrote(out)
     return {"out": out, "coverage": chosen.coverage, "methods": _means(results)}
 
 
@@ -125,7 +126,7 @@ def _table(results: Results) -> Any:
     """Return one column for each method, since there are more metrics than methods."""
     from rich.table import Table
 
-    table = Table("", *results.methods)
+    table = Table("", *map(printable, results.methods))
     for column in table.columns[1:]:
         column.justify = "right"
     for metric in results.metrics:
@@ -133,7 +134,8 @@ def _table(results: Results) -> Any:
         if best is not None:
             table.caption = "* better than all others, beyond chance"
         table.add_row(
-            metric, *(f"{_cell(results, name, metric)}{' *' if name == best else ''}" for name in results.methods)
+            printable(metric),
+            *(f"{_cell(results, name, metric)}{' *' if name == best else ''}" for name in results.methods),
         )
     measured = results.runs[0].methods.values()
     table.add_row("milliseconds each", *(f"{1000 * each.seconds:.3g}" for each in measured))

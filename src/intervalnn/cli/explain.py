@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.extras import require
 from intervalnn.cli.screen import Screen
 from intervalnn.config import Config
 
@@ -29,6 +30,7 @@ def explain(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     chosen = config.explain
     assert chosen.net is not None and chosen.data is not None
     if chosen.plot is not None:
+        require("--plot", "report", "matplotlib")
         refuse_existing(chosen.plot, overwrite, reads=(chosen.net, config.model.weights, chosen.data))
     device = device_of(config.device)
     net = load_network(chosen.net, config.model, device)
@@ -40,9 +42,6 @@ def explain(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     screen.say(found.table())
     screen.say("Width: what the gaps of a parameter would open alone, mean over one batch; share: its part in the sum.")
     if chosen.plot is not None:
-        try:
-            found.plot(chosen.plot)
-        except ModuleNotFoundError as error:
-            raise ImportError('--plot needs matplotlib: pip install "intervalnn[report]"') from error
-        screen.say(f"Wrote {chosen.plot}")
+        found.plot(chosen.plot)
+        screen.wrote(chosen.plot)
     return {"plot": chosen.plot, "parameters": [asdict(row) for row in found.rows]}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from intervalnn.cli.command import command, refuse_existing
 from intervalnn.cli.screen import Screen
 from intervalnn.config import Config
+from intervalnn.printable import printable
 
 if TYPE_CHECKING:
     from torch import device as Device
@@ -41,7 +42,7 @@ def export(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]
     outputs = [name.strip() for text in chosen.outputs for name in text.split(",")]
     how: dict[str, Any] = {name: getattr(chosen, name) for name in ("dynamic", "verify", "tolerance")}
     card = write(net, example, chosen.out, outputs=outputs, overwrite=overwrite, **how)
-    screen.say(f"Wrote {chosen.out}, and its card {chosen.out.name}.json beside it.")
+    screen.say(f"Wrote {printable(chosen.out)}, and its card {printable(chosen.out.name)}.json beside it.")
     return {"out": chosen.out, "card": card}
 
 

@@ -13,6 +13,7 @@ from intervalnn.cli.command import command, refuse_existing
 from intervalnn.cli.flags import model_flags
 from intervalnn.cli.screen import Screen, Stopped
 from intervalnn.config import Config, settings
+from intervalnn.printable import printable
 
 if TYPE_CHECKING:
     from intervalnn.history import History
@@ -90,7 +91,7 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
         f"{time.perf_counter() - start:.0f} s: coverage {found['coverage']:.3f}, mean width {found['width']:.3g} "
         f"on the data that it was fitted to, as a mean over the last epoch."
     )
-    screen.say(f"Wrote {out}")
+    screen.wrote(out)
     screen.hint("calibrate", "--net", out, *model_flags(config.model), "--data", "HELD_OUT", "--out", "CALIBRATED")
     return {"out": out, **found}
 
@@ -125,7 +126,7 @@ def _fitted(screen: Screen, net: IntervalNetwork, train: Any, val: Any, config: 
 
     chosen = config.fit
     if checkpoint.exists():
-        screen.say(f"Going on from {checkpoint}")
+        screen.say(f"Going on from {printable(checkpoint)}")
     options = settings(chosen, "coverage", "beta", "recipe", "epochs", "lr", "balance", "patience", "recompute", "seed")
     try:
         return run(net, train, validation=val, checkpoint=checkpoint, progress=screen.progress, **options)

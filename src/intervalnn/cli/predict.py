@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.extras import require
 from intervalnn.cli.screen import Screen, Stopped
 from intervalnn.config import Config
 
@@ -22,6 +23,7 @@ __all__ = ["predict"]
 
 UNCALIBRATED = "None: the network was not calibrated."  # what a file says in the place of a promise
 BLENDED = "This need not hold where patches are blended (--overlap)."
+FORMATS = {"nifti": "nibabel", "dicom": "pydicom"}  # and what writes them
 FILES = (".npz", ".npy", ".nii", ".nii.gz", ".dcm")  # endings that no folder should have
 
 
@@ -56,6 +58,8 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     arrays = is_arrays(chosen.input)
     if arrays and chosen.format not in (None, "npz"):
         raise click.UsageError(f"--format {chosen.format} is for volumes, and {chosen.input} holds arrays.")
+    if chosen.format in FORMATS:
+        require(f"--format {chosen.format}", chosen.format, FORMATS[chosen.format])
     if len(chosen.window) != 2:
         raise click.UsageError(f"--window wants two numbers, LOW,HIGH, got {len(chosen.window)}.")
     refuse_existing(chosen.out, overwrite, folder=True, reads=(chosen.net, config.model.weights, chosen.input))
@@ -73,7 +77,7 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     else:
         written = _several(screen, chain(first, jobs), config)
     screen.say(promise or "The network is not calibrated, so nothing is promised on new data: see inn calibrate.")
-    screen.say(f"Wrote {chosen.out}")
+    screen.wrote(chosen.out)
     if any(path.is_dir() and not next(path.glob("*.nii.gz"), None) for path in written):
         screen.say("Any DICOM viewer opens these series; for inn view, predict with --format nifti or npz.")
     else:

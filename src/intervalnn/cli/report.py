@@ -33,5 +33,5 @@ def report(screen: Screen, *, results: Path, out: Path, overwrite: bool) -> dict
     for kind in ("tables", "figures"):
         refuse_existing(out.with_name(f"{out.stem}-{kind}"), overwrite, folder=True, reads=(results,))
     written = write_report(results, out)
-    screen.say(f"Wrote {written}")
+    screen.wrote(written)
     return {"out": written}

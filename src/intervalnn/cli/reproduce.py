@@ -8,7 +8,10 @@ from pathlib import Path
 
 import click
 
+from intervalnn.cli.extras import require
 from intervalnn.files import check_writable
+from intervalnn.limits import MAX_GIB
+from intervalnn.printable import printable
 
 __all__ = ["reproduce"]
 
@@ -45,22 +48,25 @@ def _checked(device: str) -> str:
 def _run(folder: Path, make: Callable[[Callable[[str], None]], list[Path]]) -> None:
     """Make or draw an experiment, and say where to look."""
     from rich.console import Console
+    from rich.markup import escape
 
+    require("inn reproduce", "report", "matplotlib")
     check_writable(folder / "README.md")
     console, start = Console(), time.monotonic()
 
     def log(what: str) -> None:
-        console.print(f"{time.monotonic() - start:6.0f} s  {what}", highlight=False, markup=False)
+        text = f"{time.monotonic() - start:6.0f} s  {printable(what)}"
+        console.print(text, highlight=False, markup=False)
 
     try:
         if console.is_terminal:
             with console.status("starting") as status:
-                written = make(status.update)
+                written = make(lambda what: status.update(escape(printable(what))))
         else:
             written = make(log)
     except (FileNotFoundError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    console.print(f"Wrote {len(written)} files; look at [bold]{written[0]}[/] first.")
+    console.print(f"Wrote {len(written)} files; look at [bold]{escape(printable(written[0]))}[/] first.")
 
 
 @reproduce.command()
@@ -92,11 +98,13 @@ def _images(task: str, about: str) -> None:
         help="Folder of CT data: DICOM, NIfTI, LoDoPaB-CT, arrays or images; by default made-up patients.",
     )
     @click.option("--values", help="What the numbers of arrays and images are, such as hu or hu+1024.")
+    @click.option("--max-gib", default=MAX_GIB, help="GiB that a volume may unpack to, unless it has as many itself.")
     @_shared
     def command(
         scale: str,
         source: Path | None,
         values: str | None,
+        max_gib: float,
         seeds: tuple[int, ...],
         device: str,
         out: Path | None,
@@ -116,6 +124,7 @@ def _images(task: str, about: str) -> None:
                     scale=scale,
                     source=source,
                     values=values,
+                    max_gib=max_gib,
                     seeds=seeds or None,
                     device=_checked(device),
                     say=say,

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from intervalnn.printable import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -30,7 +32,7 @@ class Failed(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         """Write the message to the error stream."""
-        click.echo(f"{click.style(self.word, fg='red', bold=True)}: {self.message}", file=file, err=True)
+        click.echo(f"{click.style(self.word, fg='red', bold=True)}: {self.format_message()}", file=file, err=True)
 
 
 class Stopped(Failed):
@@ -71,8 +73,12 @@ class Screen:
         return not (self.quiet or self.json) and sys.stderr.isatty()
 
     def say(self, what: Any) -> None:
-        """Show a text or anything that rich can show."""
-        self.console.print(what)
+        """Show a text or anything that rich can show; a text moves no cursor, whatever names of files are in it."""
+        self.console.print(printable(what, lines=True) if isinstance(what, str) else what)
+
+    def wrote(self, path: Path) -> None:
+        """Say what was written."""
+        self.say(f"Wrote {printable(path)}")
 
     def track(self, items: Iterable[T], text: str) -> Iterable[T]:
         """Yield items, with a progress bar."""
@@ -82,7 +88,8 @@ class Screen:
 
     def hint(self, *words: object) -> None:
         """Show a command to go on with, in one line so that it can be copied."""
-        self.console.print("Next: inn", shlex.join(map(str, words)), style="dim", soft_wrap=True)
+        if all(printable(word) == str(word) for word in words):  # others cannot be copied from a terminal
+            self.console.print("Next: inn", shlex.join(map(str, words)), style="dim", soft_wrap=True)
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
@@ -105,7 +112,8 @@ class Screen:
 
         self._warnings.append(str(message))
         if not self.quiet:
-            get_console().print(f"Warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+            text = printable(f"Warning: {message}", lines=True)
+            get_console().print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
     def finish(self, command: str, found: Mapping[str, Any]) -> None:
         """Write what a command found, for scripts, and what it warned of."""

@@ -37,7 +37,7 @@ def view(screen: Screen, config: Config, *, path: Path, overwrite: bool) -> dict
                 f"--export writes a page, whose name must end in .html or .htm, got {out}: add .html."
             )
         export_html(path, out, **shown, **cut)
-        screen.say(f"Wrote {out}")
+        screen.wrote(out)
         return {"out": out}
     if cut:
         raise click.UsageError(f"--{min(cut)} is for --export; the viewer shows everything.")

@@ -19,6 +19,7 @@ from intervalnn.experiments import artefacts
 from intervalnn.experiments.comparison import COVERAGE, Loaders, Make, Progress, measure, started, trained
 from intervalnn.experiments.inputs import inputs
 from intervalnn.experiments.scales import ImageScale
+from intervalnn.limits import MAX_GIB
 from intervalnn.models import UNet
 from intervalnn.network import IntervalNetwork
 from intervalnn.results import Run
@@ -48,6 +49,7 @@ class Setting:
         device: Where to train.
         source: Folder of CT data; without, the images are phantoms.
         values: What the numbers of arrays and images in it are (see :func:`intervalnn.data.read`).
+        max_gib: How much a volume in it may unpack to.
     """
 
     task: str
@@ -56,6 +58,7 @@ class Setting:
     device: str = "cpu"
     source: Path | None = None
     values: Any = None
+    max_gib: float = MAX_GIB
 
     @property
     def name(self) -> str:
@@ -75,7 +78,7 @@ class Setting:
     def images(self) -> dict[str, Tensor]:
         """Return the images of each split: train, val and test, and whatever else a manifest has."""
         if self.source is not None:
-            volumes = data.read(self.source, values=self.values)
+            volumes = data.read(self.source, values=self.values, max_gib=self.max_gib)
             manifest = self.source / "manifest.json"
             splits = data.split_by_subject(volumes, manifest=manifest if manifest.exists() else None)
             if missing := {"train", "val", "test"} - splits.keys():

@@ -26,6 +26,7 @@ from intervalnn.experiments import (
 )
 from intervalnn.experiments.comparison import Make, Progress
 from intervalnn.experiments.scales import DECONVOLUTION, IMAGES, DeconvolutionScale
+from intervalnn.limits import MAX_GIB
 from intervalnn.models import DeconvNet
 from intervalnn.training import fit
 
@@ -99,6 +100,7 @@ def reproduce_images(
     scale: str = "quick",
     source: Path | None = None,
     values: Any = None,
+    max_gib: float = MAX_GIB,
     seeds: Sequence[int] | None = None,
     device: str = "cpu",
     say: Progress = lambda _: None,
@@ -112,6 +114,7 @@ def reproduce_images(
             sizes).
         source: Folder of CT data, in any form that :func:`intervalnn.data.read` takes; without, made-up patients.
         values: What the numbers of arrays and images in it are, where nothing there says so.
+        max_gib: How much a volume in it may unpack to, in GiB, unless it is as large itself.
         seeds: Which runs; by default as many as the scale has.
         device: Where to train.
         say: Is told what is going on.
@@ -120,7 +123,7 @@ def reproduce_images(
         raise ValueError(f"task must be one of {', '.join(map(repr, images.TASKS))}, got {task!r}")
     chosen = _chosen(IMAGES, scale)
     settings = [
-        images.Setting(task, chosen, seed, device, source, values)
+        images.Setting(task, chosen, seed, device, source, values, max_gib)
         for seed in (range(chosen.seeds) if seeds is None else seeds)
     ]
     folder.mkdir(parents=True, exist_ok=True)

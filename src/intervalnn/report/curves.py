@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from intervalnn.report.style import COLORS, GRID, TARGET, figure, tidy
+from intervalnn.report.style import COLORS, GRID, TARGET, figure, label, tidy
 
 __all__ = ["direction", "lines", "markov", "pooled"]
 
@@ -33,7 +33,7 @@ def direction(curves: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], tit
             on.plot(x, pooled(runs, key), color=color, lw=2, ls="--" if key == "majority" else "-")
         low, high = pooled(runs, "lower_over_samples"), pooled(runs, "upper_over_samples")
         axes.fill_between(x, low, high, color="#d55e00", alpha=0.2, lw=0)
-        axes.set(title=name, xlabel="larger gap over smaller gap, at least", xscale="log", ylim=(least, 1.0))
+        axes.set(title=label(name), xlabel="larger gap over smaller gap, at least", xscale="log", ylim=(least, 1.0))
         axes.set_xticks([1, 2, 5, 10], ["1", "2", "5", "10"])
         axes.minorticks_off()
         right.set_ylim(0, 1)
@@ -88,9 +88,9 @@ def markov(curves: Mapping[str, Mapping[str, Sequence[float]]], title: str) -> A
     styles = {"train": "-", "validation": "--", "test": ":"}
     for name, curve in curves.items():
         kind, _, split = name.rpartition(", ")
-        color, label = ("#0072b2", "with offsets") if "offsets" in kind else ("#56b4e9", "as fitted")
+        color, how = ("#0072b2", "with offsets") if "offsets" in kind else ("#56b4e9", "as fitted")
         axes.plot(
-            curve["factors"], curve["inside"], color=color, ls=styles[split], lw=1.8, label=f"found, {label}, {split}"
+            curve["factors"], curve["inside"], color=color, ls=styles[split], lw=1.8, label=f"found, {how}, {split}"
         )
     first = next(iter(curves.values()))
     axes.plot(first["factors"], first["promised"], color=TARGET, lw=2, label="promised, 1 - 1/λ")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from intervalnn.report.groups import Group
-from intervalnn.report.style import COLORS, GRID, TARGET, figure, tidy
+from intervalnn.report.style import COLORS, GRID, TARGET, figure, label, tidy
 from intervalnn.report.words import LEVEL, meaning, percent
 
 __all__ = ["Line", "calibration", "coverage", "differences", "layers", "lines_of", "sparsification"]
@@ -43,8 +43,8 @@ def coverage(group: Group) -> Any:
     """Draw the coverage of each method, as fitted and calibrated, with the middle 90 % of the samples as a line."""
     names, results = group.results.methods, group.results
     kinds = [
-        (metric, label, color, full, shift)
-        for metric, label, color, full, shift in (
+        (metric, kind, color, full, shift)
+        for metric, kind, color, full, shift in (
             ("coverage", "as fitted", "#d55e00", False, -0.16),
             ("coverage at equal coverage", "calibrated", "#0072b2", True, 0.16),
         )
@@ -52,7 +52,7 @@ def coverage(group: Group) -> Any:
     ]
     drawn = figure(6.4, 1.2 + 0.36 * len(names))
     axes = drawn.subplots()
-    for metric, label, color, full, shift in kinds:
+    for metric, kind, color, full, shift in kinds:
         for place, name in enumerate(names):
             values = np.concatenate(results.per_run(name, metric))
             values = values[~np.isnan(values)]
@@ -61,7 +61,7 @@ def coverage(group: Group) -> Any:
             axes.plot(np.quantile(values, [0.05, 0.95]), [place + shift] * 2, color=color, lw=1.4, alpha=0.5)
             mean = results.spread(name, metric).mean
             face = color if full else "white"
-            axes.plot(mean, place + shift, "o", ms=6, color=color, mfc=face, label=label if place == 0 else None)
+            axes.plot(mean, place + shift, "o", ms=6, color=color, mfc=face, label=kind if place == 0 else None)
     axes.axvline(group.first.coverage, color=TARGET, lw=1, ls="--", label=f"promised, {percent(group.first.coverage)}")
     axes.set(xlabel="coverage: mean, and the middle 90 % of the samples", xlim=(None, 1.01))
     _named(axes, names)
@@ -75,7 +75,7 @@ def differences(group: Group) -> Any:
     assert metric is not None
     leader, *others = group.ranked
     base = results.spread(leader, metric).mean
-    unit, label = (base / 100, f"in % of {base:.3g}") if base > 0 else (1.0, f"from {base:.3g}")
+    unit, where = (base / 100, f"in % of {base:.3g}") if 0 < base < math.inf else (1.0, f"from {base:.3g}")
     drawn = figure(6.4, 1.2 + 0.36 * len(others))
     axes = drawn.subplots()
     for place, name in enumerate(others):
@@ -85,7 +85,7 @@ def differences(group: Group) -> Any:
         axes.plot([found.lower / unit, found.upper / unit], [place] * 2, color=color, lw=2.4, solid_capstyle="butt")
         axes.plot(found.difference / unit, place, "o", ms=6, color=color, mfc=color if sure else "white")
     axes.axvline(0.0, color=TARGET, lw=1, ls="--")
-    axes.set(xlabel=f"difference in {meaning(metric).name}, {label}, that of {leader}")
+    axes.set(xlabel=f"difference in {label(meaning(metric).name)}, {where}, that of {label(leader)}")
     _named(axes, others)
     return drawn
 
@@ -97,7 +97,7 @@ def calibration(curves: Curves, lines: Mapping[str, Line]) -> Any:
     axes.plot([0, 1], [0, 1], color=TARGET, lw=1, ls="--", label="promise kept")
     for name, runs in curves.items():
         color, stroke = lines[name]
-        axes.plot(*_over_runs(runs, "levels", "shares"), color=color, ls=stroke, lw=1.8, label=name)
+        axes.plot(*_over_runs(runs, "levels", "shares"), color=color, ls=stroke, lw=1.8, label=label(name))
     axes.set(xlabel="share promised to lie inside", ylabel="share found inside", xlim=(0, 1), ylim=(0, 1.01))
     _legend_beside(axes)
     return drawn
@@ -109,9 +109,9 @@ def sparsification(curves: Curves, lines: Mapping[str, Line]) -> Any:
     axes = drawn.subplots()
     for place, (name, runs) in enumerate(curves.items()):
         color, stroke = lines[name]
-        axes.plot(*_over_runs(runs, "removed", "by_score"), color=color, ls=stroke, lw=1.8, label=name)
-        label = "largest errors first" if place == 0 else None
-        axes.plot(*_over_runs(runs, "removed", "oracle"), color="#999999", lw=0.9, zorder=1, label=label)
+        axes.plot(*_over_runs(runs, "removed", "by_score"), color=color, ls=stroke, lw=1.8, label=label(name))
+        once = "largest errors first" if place == 0 else None
+        axes.plot(*_over_runs(runs, "removed", "oracle"), color="#999999", lw=0.9, zorder=1, label=once)
     axes.set(xlabel="share of components removed, most uncertain first", ylabel="error of the rest, over that of all")
     axes.set(xlim=(0, 1), ylim=(0, None))
     _legend_beside(axes)
@@ -132,7 +132,7 @@ def layers(curves: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> Any:
         axes.barh(range(len(found)), means, color="#56b4e9", height=0.7)
         for place, each in enumerate(found.values()):
             axes.plot(each, [place] * len(each), "o", ms=3, color="#0072b2", alpha=0.8)
-        axes.set(title=name, xlabel="share in the width of the bounds", xlim=(0, None))
+        axes.set(title=label(name), xlabel="share in the width of the bounds", xlim=(0, None))
         _named(axes, list(found), size=8)
     return drawn
 
@@ -154,7 +154,7 @@ def _over_runs(runs: Sequence[Mapping[str, Any]], x: str, y: str) -> tuple[Seque
 
 def _named(axes: Any, names: Sequence[str], size: int = 9) -> None:
     """Write names beside the rows, the first at the top."""
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), [label(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="x", color=GRID, lw=0.6)
     axes.set_axisbelow(True)

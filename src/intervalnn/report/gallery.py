@@ -5,19 +5,22 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from intervalnn.files import replacing
 from intervalnn.report import figures, words
 from intervalnn.report.curves import direction, markov
-from intervalnn.report.groups import Group
-from intervalnn.report.samples import examples, pictures
+from intervalnn.report.groups import Group, as_reason
+from intervalnn.report.samples import Example, examples, pictures
 
 __all__ = ["Shown", "write_figures"]
 
+Drawn = tuple[Any, str, str]  # a figure, its heading and its caption
+
 WIDE = 700  # pixels of a figure that has no room beside another
+PLAIN: Any = {"text.parse_math": False, "text.usetex": False}  # a dollar in a name is a dollar
 
 # What a run may lack, and how to get it.
 CURVES = {
@@ -61,20 +64,27 @@ class Shown(NamedTuple):
         return self.width > WIDE
 
 
-def write_figures(group: Group, folder: Path) -> tuple[list[Shown], list[str]]:
-    """Write the figures that the runs have data for; return them, and a sentence on what is missing."""
+def write_figures(group: Group, folder: Path) -> tuple[list[Shown], list[str], list[tuple[Path, str]]]:
+    """Write the figures that the runs have data for; return them, a sentence on what is missing, and files left out."""
+    import matplotlib
+
     shown: list[Shown] = []
+    failed: dict[str, str] = {}
     kinds: list[str] = []
-    for kind, drawn, heading, caption in _drawn(group):
-        kinds.append(kind)
-        again = kinds.count(kind)
-        name = f"{group.name}-{kind}" + (f"-{again}" if again > 1 else "")
-        svg = _save(drawn, folder / name)
-        address = "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
-        shown.append(
-            Shown(address, heading, caption.replace(" %", "\N{NO-BREAK SPACE}%"), round(96 * drawn.get_figwidth()))
-        )
-    return shown, _missing(group, kinds)
+    found, left_out = examples(group)
+    drawing = DRAWN | {"samples": lambda _: _samples(found)}
+    for kind, draw in drawing.items():
+        try:
+            with matplotlib.rc_context(PLAIN):
+                drawn = [_rendered(group, kind, number, each) for number, each in enumerate(draw(group), 1)]
+        except Exception as error:  # whatever odd numbers do to a library: one figure does not cost the page
+            failed[kind] = f"The figure of {kind} cannot be drawn from what these runs hold: {as_reason(error)}."
+            continue
+        for name, svg, pdf, figure in drawn:
+            kinds.append(kind)
+            _write(folder / name, svg, pdf)
+            shown.append(figure)
+    return shown, [*failed.values(), *_missing(group, [*kinds, *failed])], left_out
 
 
 def _missing(group: Group, kinds: list[str]) -> list[str]:
@@ -84,73 +94,97 @@ def _missing(group: Group, kinds: list[str]) -> list[str]:
     return said + ([] if "samples" in kinds else [NO_SAMPLES])
 
 
-def _drawn(group: Group) -> Iterator[tuple[str, Any, str, str]]:
-    """Yield kind, figure, heading and caption."""
-    lines = figures.lines_of(group.results.methods)
+# --- what is drawn: figure, heading and caption ---
+
+
+def _coverage(group: Group) -> Iterator[Drawn]:
     if {"coverage", "coverage at equal coverage"} & set(group.results.metrics):
         yield (
-            "coverage",
             figures.coverage(group),
             "Coverage",
             "Dots are means over all samples and should lie on the dashed line. The lines hold the middle 90 % of the "
             "samples: long ones mean that single samples are covered much better or worse than the mean.",
         )
+
+
+def _differences(group: Group) -> Iterator[Drawn]:
     if group.ranked_by is not None and len(group.ranked) > 1:
         yield (
-            "differences",
             figures.differences(group),
             f"How far behind: {words.meaning(group.ranked_by).name}",
             "Paired on the same samples, with 95 % intervals of a bootstrap over samples. Hollow and grey: the "
             "difference may be chance.",
         )
+
+
+def _calibration(group: Group) -> Iterator[Drawn]:
     if curves := group.curves("calibration"):
         yield (
-            "calibration",
-            figures.calibration(curves, lines),
+            figures.calibration(curves, figures.lines_of(group.results.methods)),
             "Calibration",
             "Below the dashed line bounds are too narrow, above it too wide. Bounds are made for one level; for the "
             "others their gaps are scaled as those of a normal density.",
         )
+
+
+def _sparsification(group: Group) -> Iterator[Drawn]:
     if curves := group.curves("sparsification"):
         yield (
-            "sparsification",
-            figures.sparsification(curves, lines),
+            figures.sparsification(curves, figures.lines_of(group.results.methods)),
             "Sparsification",
             "A score that follows the error lets it fall fast, at best as fast as the grey line.",
         )
+
+
+def _bounds(group: Group) -> Iterator[Drawn]:
     for name, bound in _markov(group).items():
         yield (
-            "markov",
             markov(bound, ""),
             f"Coverage bound of {name}",
             "Share of the targets inside bounds that are moved out, beside what the interval loss promises for "
             "training data (first run).",
         )
+
+
+def _direction(group: Group) -> Iterator[Drawn]:
     if curves := {name: runs for name, runs in group.curves("direction").items() if any(map(_is_line, runs))}:
         yield (
-            "direction",
             direction(curves, ""),
             "Direction",
             "How often the target lies on the side of the larger gap, among components whose gaps differ by at least a "
             "factor. Orange must rise above the dashed grey line, which is what the more frequent side alone gets.",
         )
+
+
+def _explanation(group: Group) -> Iterator[Drawn]:
     if curves := group.curves("explanation"):
         yield (
-            "explanation",
             figures.layers(curves),
             "What opens the bounds",
             "Width that the gaps of each parameter open at the output, if alone and small, as a share of the sum. "
             f"Parameters with the largest shares, {figures.SHOWN} at most; dots are runs.",
         )
-    if found := examples(group):
-        for drawn in pictures(found):
-            yield (
-                "samples",
-                drawn,
-                "Best and worst samples",
-                f"Ranked by what {found[0].names[0]} gets. Bounds are scaled by the run's calibration where that is "
-                "one factor.",
-            )
+
+
+def _samples(found: list[Example]) -> Iterator[Drawn]:
+    for drawn in pictures(found) if found else ():
+        yield (
+            drawn,
+            "Best and worst samples",
+            f"Ranked by what {found[0].names[0]} gets. Bounds are scaled by the run's calibration where that is "
+            "one factor.",
+        )
+
+
+DRAWN: dict[str, Callable[[Group], Iterator[Drawn]]] = {
+    "coverage": _coverage,
+    "differences": _differences,
+    "calibration": _calibration,
+    "sparsification": _sparsification,
+    "markov": _bounds,
+    "direction": _direction,
+    "explanation": _explanation,
+}
 
 
 def _is_line(curve: dict[str, Any]) -> bool:
@@ -169,15 +203,26 @@ def _markov(group: Group) -> dict[str, Any]:
     return {name: own for name, own in found.items() if own}
 
 
-def _save(drawn: Any, path: Path) -> bytes:
-    """Write a figure for the page (SVG) and for print (PDF), the same bytes each time; return the former."""
+# --- how it is written ---
+
+
+def _rendered(group: Group, kind: str, number: int, drawn: Drawn) -> tuple[str, bytes, bytes, Shown]:
+    """Return the name of a figure's files, what they hold, and how the page shows it; the same bytes each time."""
     import matplotlib
 
+    figure, heading, caption = drawn
+    name = f"{group.name}-{kind}" + (f"-{number}" if number > 1 else "")
     svg, pdf = io.BytesIO(), io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": path.name, "svg.fonttype": "path"}):
-        drawn.savefig(svg, format="svg", dpi=150, metadata={"Date": None})
-    drawn.savefig(pdf, format="pdf", dpi=150, metadata={"CreationDate": None})
+    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "path"}):
+        figure.savefig(svg, format="svg", dpi=150, metadata={"Date": None})
+    figure.savefig(pdf, format="pdf", dpi=150, metadata={"CreationDate": None})
+    address = "data:image/svg+xml;base64," + base64.b64encode(svg.getvalue()).decode()
+    caption = caption.replace(" %", "\N{NO-BREAK SPACE}%")
+    return name, svg.getvalue(), pdf.getvalue(), Shown(address, heading, caption, round(96 * figure.get_figwidth()))
+
+
+def _write(path: Path, svg: bytes, pdf: bytes) -> None:
+    """Write a figure for the page (SVG) and for print (PDF)."""
     for suffix, content in ((".svg", svg), (".pdf", pdf)):
         with replacing(path.with_name(path.name + suffix)) as temporary:
-            temporary.write_bytes(content.getvalue())
-    return svg.getvalue()
+            temporary.write_bytes(content)

@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from intervalnn.printable import printable
 from intervalnn.recording import ranked_by
 from intervalnn.results import DRAWS, Comparison, Results, Run
 
-__all__ = ["Found", "Group", "as_text", "find", "flat"]
+__all__ = ["Found", "Group", "as_name", "as_reason", "as_text", "find", "flat"]
 
 LONG = 60  # letters of a setting in a title
+SETTING = 1000  # and of one among the others
+REASON = 300
 NAME = 150  # bytes of the name of a file, which has what it shows at its end; systems take 255 in all
 
 
@@ -114,22 +117,28 @@ def find(folder: Path) -> Found:
     if not folder.exists():
         raise FileNotFoundError(f"there is no folder {folder}")
     together: dict[str, list[tuple[Path, Run]]] = {}
-    others = []
+    others: list[tuple[Path, str]] = []
     for path in sorted(folder.rglob("*.json")) if folder.is_dir() else [folder]:
         try:
             run = Run.load(path)
-        except ValueError as error:
-            others.append((path, str(error.__cause__ or error)))
+            key = json.dumps([str(path.parent), sorted(run.methods), run.coverage, _chosen(run)], sort_keys=True)
+        except (ValueError, TypeError, OSError, RecursionError) as error:
+            others.append((path, as_reason(error.__cause__ or error)))
             continue
         if not run.methods:
             others.append((path, "a run without any method yet"))
             continue
-        key = json.dumps([str(path.parent), sorted(run.methods), run.coverage, _chosen(run)], sort_keys=True)
         together.setdefault(key, []).append((path, run))
-    if not together:
-        raise FileNotFoundError(f"no runs in {folder}; make some, as with evaluate(...).save({str(folder)!r})")
     titles = _titles(folder if folder.is_dir() else folder.parent, [members[0] for members in together.values()])
-    groups = [_group(title, members) for title, members in zip(titles, together.values(), strict=True)]
+    groups = []
+    for title, members in zip(titles, together.values(), strict=True):
+        try:
+            groups.append(_group(title, members))
+        except Exception as error:  # whatever numbers do that nobody measured: one run does not cost the page
+            others += [(path, as_reason(error)) for path, _ in members]
+    if not groups:
+        why = "".join(f"; {path.name}: {reason}" for path, reason in others[:3])
+        raise FileNotFoundError(f"no runs in {folder}; make some, as with evaluate(...).save({str(folder)!r}){why}")
     return Found(tuple(_with_own_names(groups)), tuple(others))
 
 
@@ -195,13 +204,25 @@ def _titles(folder: Path, firsts: Sequence[tuple[Path, Run]]) -> list[str]:
     return titles
 
 
+def as_name(name: str) -> str:
+    """Return a name as a table has room for it."""
+    return _shortened(printable(name))
+
+
+def as_reason(error: BaseException) -> str:
+    """Return why something could not be used, in one line that is not too long."""
+    text = printable(error)
+    ours = isinstance(error, ValueError | OSError) and text
+    return _shortened(text if ours else f"{type(error).__name__}: {text}", REASON)
+
+
 def as_text(value: Any) -> str:
-    """Return a setting as a reader writes it."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """Return a setting as a reader writes it, and not all of it where it is long."""
+    return _shortened(f"{value:.6g}" if isinstance(value, float) else str(value), SETTING)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONG else text[: LONG - 1] + "…"
+def _shortened(text: str, length: int = LONG) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _as_file_name(title: str) -> str:

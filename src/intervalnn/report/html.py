@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from intervalnn.files import replacing
+from intervalnn.printable import printable
 from intervalnn.report import words
 from intervalnn.report.comparison import glossary, table, write_tables
 from intervalnn.report.gallery import write_figures
-from intervalnn.report.groups import Group, as_text, find, flat
+from intervalnn.report.groups import Found, Group, as_name, as_reason, as_text, find, flat
 from intervalnn.version import __version__
 
 __all__ = ["write_report"]
@@ -40,14 +42,16 @@ def write_report(folder: str | Path, out: str | Path | None = None, *, title: st
     found = find(folder)
     out = (folder if folder.is_dir() else folder.parent) if out is None else Path(out)
     out = out / "report.html" if out.is_dir() or not out.suffix else out
+    sections, left_out = _sections(found, out)
+    groups = tuple(section["group"] for section in sections)
     text = template.render(
         title=title or f"Report on {folder.resolve().stem}",
-        sections=[_section(group, out) for group in found.groups],
-        others=[(path.relative_to(folder).as_posix(), reason) for path, reason in found.others],
-        metrics=glossary(found.groups),
+        sections=sections,
+        others=[(os.path.relpath(path, folder), reason) for path, reason in left_out],
+        metrics=glossary(groups),
         version=__version__,
         level=words.LEVEL,
-        lead=_lead(found.groups),
+        lead=_lead(groups, len(left_out)),
         percent=words.percent,
         css=_asset("report.css"),
         script=_asset("report.js"),
@@ -71,8 +75,14 @@ def _template() -> Any:
         raise ImportError('a report needs matplotlib and jinja2: pip install "intervalnn[report]"') from error
     loader = jinja2.FileSystemLoader(TEMPLATES)
     chosen = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,  # all but what is marked as safe
     )
+    chosen.filters["short"] = as_name
     return chosen.get_template("report.html")
 
 
@@ -91,9 +101,27 @@ def _asset(name: str) -> Asset:
 # --- one group of runs ---
 
 
-def _section(group: Group, out: Path) -> dict[str, Any]:
-    """Return what the page says of a group, and write its tables and figures."""
-    shown, missing = write_figures(group, out.with_name(f"{out.stem}-figures"))
+def _sections(found: Found, out: Path) -> tuple[list[dict[str, Any]], list[tuple[Path, str]]]:
+    """Return what the page says of each group, and the files that it says nothing of, with the reason."""
+    sections, left_out = [], list(found.others)
+    for group in found.groups:
+        try:
+            section, others = _section(group, out)
+        except OSError:  # a full disk is no fault of the runs
+            raise
+        except Exception as error:  # whatever numbers do that nobody measured: one run does not cost the page
+            left_out += [(path, as_reason(error)) for path in group.files]
+        else:
+            sections.append(section)
+            left_out += others
+    if not sections:
+        raise ValueError(f"nothing can be told of the runs: {'; '.join(reason for _, reason in left_out[:3])}")
+    return sections, left_out
+
+
+def _section(group: Group, out: Path) -> tuple[dict[str, Any], list[tuple[Path, str]]]:
+    """Return what the page says of a group, and files it could not use; write its tables and figures."""
+    shown, missing, left_out = write_figures(group, out.with_name(f"{out.stem}-figures"))
     return {
         "group": group,
         "facts": _facts(group),
@@ -106,22 +134,23 @@ def _section(group: Group, out: Path) -> dict[str, Any]:
         "missing": missing,
         "settings": _over_runs([flat(run.settings) for run in group.results.runs]),
         "versions": _over_runs([run.versions for run in group.results.runs]),
-    }
+    }, left_out
 
 
-def _lead(groups: tuple[Group, ...]) -> str:
+def _lead(groups: tuple[Group, ...], left_out: int) -> str:
     runs = sum(len(group.results.runs) for group in groups)
     methods = len({name for group in groups for name in group.results.methods})
     return (
         f"{runs} {'run' if runs == 1 else 'runs'} of {methods} {'method' if methods == 1 else 'methods'}, "
         f"in {len(groups)} {'comparison' if len(groups) == 1 else 'comparisons'}."
+        + (f" {left_out} {'file' if left_out == 1 else 'files'} left out: see the end of the page." if left_out else "")
     )
 
 
 def _facts(group: Group) -> str:
     runs = group.results.runs
     seeds = f"{len(runs)} runs, seeds {', '.join(str(run.seed) for run in runs)}" if len(runs) > 1 else "1 run"
-    device = " and ".join(dict.fromkeys(run.versions["device"] for run in runs if "device" in run.versions))
+    device = " and ".join(dict.fromkeys(as_text(run.versions["device"]) for run in runs if "device" in run.versions))
     count = f"{len(group.results.methods)} methods on {group.samples} samples"
     return "; ".join(
         filter(None, (seeds, count, f"compared at {words.percent(group.first.coverage)} coverage", device))

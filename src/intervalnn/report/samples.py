@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 
 from intervalnn.data.npy import Npz
 from intervalnn.report.groups import Group
-from intervalnn.report.style import BAND, POINT, TARGET, figure, tidy
+from intervalnn.report.style import BAND, POINT, TARGET, figure, label, tidy
 from intervalnn.report.words import meaning
 from intervalnn.results import Run
 
@@ -37,42 +38,61 @@ class Example(NamedTuple):
     names: list[str]
 
 
-def examples(group: Group) -> list[Example]:
-    """Return the best and the worst example of the first run that has any; nothing without a metric to rank by."""
-    metric = group.ranked_by
-    if metric is None:
-        return []
-    for path, run in zip(group.files, group.results.runs, strict=True):
-        arrays = _load(path.with_suffix(".npz"))
-        names = [name for name in run.methods if all(f"{name}/{part}" in arrays for part in PARTS)][:METHODS]
-        if not names or not run.methods[names[0]].values.get(metric):
+def examples(group: Group) -> tuple[list[Example], list[tuple[Path, str]]]:
+    """Return the best and the worst example of the first run that has any, and the files that hold none, with why not.
+
+    Without a metric to rank by there is nothing.
+    """
+    left_out: list[tuple[Path, str]] = []
+    for file, run in zip(group.files, group.results.runs, strict=True):
+        path = file.with_suffix(".npz")
+        if group.ranked_by is None or not os.path.lexists(path):
             continue
-        return _extreme(arrays, run, metric, names)
-    return []
+        try:
+            if found := _extreme(*_load(path, run), run, group.ranked_by):
+                return found, left_out
+        except (OSError, ValueError) as error:
+            left_out.append((path, str(error).removeprefix(f"{path} ")))
+    return [], left_out
 
 
-def _load(path: Path) -> Arrays:
-    """Return the arrays of a file; none where there is no such file, or no such arrays in it."""
-    try:
-        arrays: Arrays = dict(Npz(path))
-    except (OSError, ValueError):
-        return {}
-    return arrays if "y" in arrays and "x" in arrays else {}
+def _load(path: Path, run: Run) -> tuple[Arrays, list[str]]:
+    """Return the arrays of a file, and the methods of the run that it has predictions of; refuse any other file."""
+    stored = Npz(path)
+    names = [name for name in run.methods if all(f"{name}/{part}" in stored for part in PARTS)][:METHODS]
+    wanted = ["x", "y", *(f"{name}/{part}" for name in names for part in PARTS)]
+    if not names or not {"x", "y"} <= stored.keys():
+        raise ValueError("holds no examples of this run: it must have x, y and predictions of its methods")
+    arrays = {name: _real(name, stored[name]) for name in wanted}
+    count = len(arrays["y"])
+    arrays["samples"] = stored["samples"] if "samples" in stored else np.arange(count)
+    if arrays["samples"].dtype.kind not in "iu" or arrays["samples"].shape != (count,) or len(arrays["x"]) != count:
+        raise ValueError(f"must have x and a whole number in samples for each of {count} y")
+    for name in wanted[2:]:
+        if arrays[name].shape != arrays["y"].shape:
+            raise ValueError(f"must have {name} of shape {arrays['y'].shape}, like y, got {arrays[name].shape}")
+    return arrays, names
 
 
-def _extreme(arrays: Arrays, run: Run, metric: str, names: list[str]) -> list[Example]:
-    values = np.asarray(run.methods[names[0]].values[metric], dtype=float)
+def _real(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if array.dtype.kind not in "fiub" or array.ndim < 2 or not array.size:
+        raise ValueError(f"must have real numbers in {name}, a sample in each row, got {array.dtype} {array.shape}")
+    return array.astype(np.float64) if array.dtype.itemsize < 4 or array.dtype.kind != "f" else array
+
+
+def _extreme(arrays: Arrays, names: list[str], run: Run, metric: str) -> list[Example]:
+    values = np.asarray(run.methods[names[0]].values.get(metric, []), dtype=float)
     sign = 1.0 if run.better[metric] == "lower" else -1.0
-    numbers = arrays.get("samples", np.arange(len(arrays["y"])))
-    known = [i for i, number in enumerate(numbers) if number < len(values) and not np.isnan(values[number])]
+    numbers = arrays["samples"]
+    known = [i for i, number in enumerate(numbers) if 0 <= number < len(values) and not np.isnan(values[number])]
     order = sorted(known, key=lambda i: sign * values[numbers[i]])
     found = []
     for word, i in zip(("best", "worst"), dict.fromkeys([*order[:1], *order[-1:]]), strict=False):
         number = int(numbers[i])
         rank = 1 + int((sign * values < sign * values[number]).sum())
-        of = f"rank {rank} of {int((~np.isnan(values)).sum())} by {meaning(metric).name}"
+        of = f"rank {rank} of {int((~np.isnan(values)).sum())} by {label(meaning(metric).name)}"
         title = f"{word} of the {len(known)} kept: sample {number}, {of}"
-        own = {key: array[i : i + 1] for key, array in arrays.items() if len(array) == len(numbers)}
+        own = {key: array[i : i + 1] for key, array in arrays.items()}
         for name in names:
             factor = _factor(run, name)
             own |= {f"{name}/{part}": own[f"{name}/{part}"] * factor for part in ("below", "above")}
@@ -102,13 +122,13 @@ def _signals(found: Sequence[Example]) -> Any:
     for axes, example, own in zip(grid[0], found, shown, strict=True):
         axes.plot(own["x"], color="#888888", lw=1.2, label="input")
         axes.plot(own["y"], color=TARGET, lw=1.0, label="target")
-        axes.plot(own[f"{names[0]}/point"], color=POINT, lw=0.9, label=f"prediction, {names[0]}")
+        axes.plot(own[f"{names[0]}/point"], color=POINT, lw=0.9, label=f"prediction, {label(names[0])}")
         axes.set_title(example.title, fontsize=10)
     for row, name in zip(grid[1:], names, strict=True):
         reach = max(_residual(axes, own, name) for axes, own in zip(row, shown, strict=True))
         row[0].set_ylim(-reach, reach)
         for axes in row:
-            axes.set_title(name, fontsize=9, loc="left")
+            axes.set_title(label(name), fontsize=9, loc="left")
     for axes in grid.flat:
         tidy(axes)
         axes.margins(x=0)
@@ -125,23 +145,30 @@ def _residual(axes: Any, own: Arrays, name: str) -> float:
     axes.fill_between(places, -below, above, color=BAND, alpha=0.5, lw=0, label="bounds")
     axes.plot(distance, color=TARGET, lw=0.8, label="target − prediction")
     axes.plot(places[outside], distance[outside], ".", ms=3, color=POINT, label="outside")
-    widest = float(np.quantile(np.maximum(below, above), 0.98))  # a single wide place shall not hide the others
-    return 1.1 * max(float(np.abs(distance).max()), widest) or 1.0
+    widest = float(np.quantile(_finite(np.maximum(below, above)), 0.98))  # a single one shall not hide the others
+    return 1.1 * max(float(np.abs(_finite(distance)).max()), widest) or 1.0
+
+
+def _finite(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the finite numbers of an array; zero, where there is none."""
+    found: np.ndarray[Any, Any] = array[np.isfinite(array)]
+    return found if found.size else np.zeros(1)
 
 
 def _as_signal(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the first channel."""
+    """Return the first channel, with a gap where it is not finite."""
     signal: np.ndarray[Any, Any] = array.reshape(-1, array.shape[-1])[0]
-    return signal
+    return np.where(np.isfinite(signal), signal, np.nan)
 
 
 def _images(example: Example) -> Any:
     """Draw input and target, then for each method prediction, absolute error and half the width on one scale."""
     shown = {key: _as_image(array) for key, array in example.arrays.items() if array.ndim > 3}
     y = shown["y"]
-    drawn = figure(6.4, 0.4 + 2.1 * (1 + len(example.names)) * y.shape[0] / y.shape[1])
+    tall = min(max(y.shape[0] / y.shape[1], 0.2), 5.0)  # a page has room for no more
+    drawn = figure(6.4, 0.4 + 2.1 * (1 + len(example.names)) * tall)
     grid = drawn.subplots(1 + len(example.names), 3, squeeze=False)
-    gray = {"cmap": "gray", "vmin": float(y.min()), "vmax": float(y.max())}
+    gray = {"cmap": "gray", "vmin": float(_finite(y).min()), "vmax": float(_finite(y).max())}
     for axes in grid.flat:
         axes.set(xticks=[], yticks=[])
     for axes in (grid[0][2], *(() if "x" in shown else (grid[0][0],))):
@@ -152,10 +179,10 @@ def _images(example: Example) -> Any:
     grid[0][1].imshow(y, **gray)
     grid[0][1].set_title("target", fontsize=9)
     maps = {name: (abs(shown[f"{name}/point"] - y), _half_width(shown, name)) for name in example.names}
-    top = max(float(np.quantile(each, 0.995)) for pair in maps.values() for each in pair) or 1.0
+    top = max(float(np.quantile(_finite(each), 0.995)) for pair in maps.values() for each in pair) or 1.0
     for row, name in zip(grid[1:], example.names, strict=True):
         row[0].imshow(shown[f"{name}/point"], **gray)
-        row[0].set_ylabel(name, fontsize=9)
+        row[0].set_ylabel(label(name), fontsize=9)
         for axes, each in zip(row[1:], maps[name], strict=True):
             image = axes.imshow(each, cmap="cividis", vmin=0.0, vmax=top)
     for axes, title in zip(grid[1], ("prediction", "absolute error", "half the width"), strict=True):
@@ -173,8 +200,8 @@ def _half_width(shown: Mapping[str, np.ndarray[Any, Any]], name: str) -> Any:
 
 
 def _as_image(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the first channel; of a volume its middle slice."""
+    """Return the first channel, with a gap where it is not finite; of a volume its middle slice."""
     image: np.ndarray[Any, Any] = array[0, 0]
     while image.ndim > 2:
         image = image[len(image) // 2]
-    return image
+    return np.where(np.isfinite(image), image, np.nan)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from intervalnn.files import replacing
+from intervalnn.printable import printable
 
-__all__ = ["BAND", "COLORS", "GRID", "POINT", "SCORE", "TARGET", "figure", "save", "tidy"]
+__all__ = ["BAND", "COLORS", "GRID", "POINT", "SCORE", "TARGET", "figure", "label", "save", "tidy"]
 
 # Okabe and Ito's palette, as far as it is needed.
 POINT, BAND, SCORE, TARGET, GRID = "#d55e00", "#56b4e9", "#0072b2", "#000000", "#dddddd"
@@ -20,6 +21,15 @@ COLORS = {
     "ProbOut, published": "#cc79a7",
     "quantile heads": "#e69f00",
 }
+
+
+LONG = 30  # characters of a name in a figure, which it would else squeeze to nothing
+
+
+def label(name: object) -> str:
+    """Return a name as a figure shows it."""
+    text = printable(name)
+    return text if len(text) <= LONG else f"{text[: LONG - 1]}…"
 
 
 def figure(width: float, height: float) -> Any:

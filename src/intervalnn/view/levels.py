@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from intervalnn.printable import printable
 from intervalnn.view.record import Array, Record
 
 __all__ = ["LAST", "NO_NUMBER", "Levels"]
@@ -21,6 +22,7 @@ __all__ = ["LAST", "NO_NUMBER", "Levels"]
 LAST = 65534  # the highest level of a number
 NO_NUMBER = 65535  # for what is not finite: above every threshold, and painted in no colour
 SEEN = 32  # slices looked at to choose colour ranges
+UNIT, PROMISE = 16, 1000  # characters that are shown of these
 STEP = 4  # and every so many rows and columns of these
 
 Packed = NDArray[np.uint16]
@@ -50,6 +52,7 @@ class Levels:
         share = np.arange(LAST + 1) / LAST
         return self.top * (share * share * share)
 
+    @np.errstate(invalid="ignore", over="ignore")
     def meta(self, title: str) -> dict[str, Any]:
         """Return what the page must know before the first slice, as JSON can hold it."""
         record = self.record
@@ -64,8 +67,8 @@ class Levels:
             "columns": columns,
             "origin": record.origin,
             "channels": list(record.at(0)),
-            "unit": record.unit,
-            "promise": record.promise,
+            "unit": _short(record.unit, UNIT),
+            "promise": _short(record.promise, PROMISE),
             "spacing": record.spacing,
             "sides": record.sides,
             "scoreTop": self.top,
@@ -73,6 +76,7 @@ class Levels:
             "ranges": self._ranges(),
         }
 
+    @np.errstate(invalid="ignore", over="ignore")
     def packed(self, i: int) -> bytes:
         """Return one slice: five 64-bit floats, then each channel in 16 bits, all little-endian.
 
@@ -127,6 +131,11 @@ class Levels:
         if "input" in seen[0]:
             ranges["input"] = _range([part["input"] for part in seen], 0.5, 99.5)
         return ranges
+
+
+def _short(text: str, length: int) -> str:
+    text = printable(text)
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _grid(arrays: list[Array]) -> tuple[float, float]:

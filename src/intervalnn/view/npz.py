@@ -98,14 +98,26 @@ def _record(arrays: dict[str, Any], where: str) -> Record:
     numbers = {name: _real(name, arrays[name], where) for name in ARRAYS if name in arrays}
     point = numbers["point"]
     few = point.ndim <= 2 or (point.ndim == 3 and point.shape[1] == 1)
-    dims = int(arrays.get("dims", 1 if few else 2))
+    dims = int(_fact("dims", arrays, where, "iu", "a whole number", 1 if few else 2))
     spacing = None
     if "spacing" in arrays:
-        if np.ndim(arrays["spacing"]) != 1:
-            raise ValueError(f"the spacing of {where} must be a list of numbers, got shape {arrays['spacing'].shape}")
+        if arrays["spacing"].ndim != 1 or arrays["spacing"].dtype.kind not in "fiu":
+            raise ValueError(f"the spacing of {where} must be a list of numbers, got {_kind(arrays['spacing'])}")
         spacing = tuple(float(s) for s in arrays["spacing"])[-dims:]
-    unit, promise = (str(arrays.get(name, "")) for name in ("unit", "promise"))
+    unit, promise = (str(_fact(name, arrays, where, "U", "a text", "")) for name in ("unit", "promise"))
     return assemble(numbers, where, unit=unit, spacing=spacing, dims=dims, promise=promise)
+
+
+def _fact(name: str, arrays: dict[str, Any], where: str, kinds: str, what: str, default: Any) -> Any:
+    """Return a fact that an array without axes holds, if it is of one of some kinds."""
+    array = arrays.get(name, np.array(default))
+    if array.ndim or array.dtype.kind not in kinds:
+        raise ValueError(f"{name} of {where} must be {what}, got {_kind(array)}")
+    return array[()]
+
+
+def _kind(array: Any) -> str:
+    return f"{array.dtype} of shape {array.shape}"
 
 
 def _real(name: str, array: Any, where: str) -> Array:

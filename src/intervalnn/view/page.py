@@ -92,7 +92,9 @@ def _parts(config: dict[str, Any], *, inline: bool) -> dict[str, Any]:
     hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in texts.items()}
     return {
         "title": config["entries"][0],
-        "config": json.dumps(config).replace("<", "\\u003c"),  # so that no name ends the script element
+        "config": json.dumps(config, allow_nan=False).replace(
+            "<", "\\u003c"
+        ),  # so that no name ends the script element
         "inline": inline,
         "style": STYLE,
         "scripts": SCRIPTS,

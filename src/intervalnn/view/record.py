@@ -18,6 +18,8 @@ __all__ = ["Array", "Record", "assemble"]
 Array = NDArray[np.floating[Any]]
 OPTIONAL = ("score", "direction", "target", "input", "deviation")
 
+SPACING = 1e-6, 1e6  # mm between which the steps of a picture lie
+LARGEST = 1e300  # beyond, differences are no numbers any more
 ROUNDING = 1e-4  # how far bounds may cross the point, as a share of its spread: 16-bit files round that much
 
 
@@ -75,8 +77,19 @@ class Record:
         for name, gap in (("below", self.below), ("above", self.above)):
             if (gap < 0).any():
                 raise ValueError(f"{name} must hold gaps, 0 or more, and has negative numbers")
-        if self.spacing is not None and not (len(self.spacing) == self.dims and all(s > 0 for s in self.spacing)):
-            raise ValueError(f"spacing must be {self.dims} numbers above 0, in mm, got {self.spacing}")
+        (low, high), steps = SPACING, self.spacing
+        if steps is not None and not (len(steps) == self.dims and all(low <= step <= high for step in steps)):
+            raise ValueError(
+                f"spacing must be {self.dims} numbers above 0, in mm, from {low:g} to {high:g}, got {steps}"
+            )
+        if self.direction is not None and (np.abs(self.direction) > 1 + ROUNDING).any():
+            raise ValueError("direction must hold numbers from -1 to 1, and has others")
+        for name in ("point", "below", "above", "score", "target", "input"):
+            part = getattr(self, name)
+            if part is not None and part.dtype == np.float64 and _largest(part) > LARGEST:
+                raise ValueError(
+                    f"{name} must hold numbers up to {LARGEST:g}, or infinite ones, got {_largest(part):g}"
+                )
 
     @property
     def leading(self) -> tuple[int, ...]:
@@ -103,6 +116,7 @@ class Record:
         """Whether the input can be shown beside the point."""
         return self.input is not None and self.input.shape == self.point.shape
 
+    @np.errstate(invalid="ignore", over="ignore")  # of what is infinite, all that is shown is that it is no number
     def at(self, i: int) -> dict[str, Array]:
         """Return what there is to show of one slice, each ``(rows, columns)``.
 
@@ -168,6 +182,7 @@ class Record:
         return cut
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def assemble(arrays: Mapping[str, Array], where: str, **facts: Any) -> Record:
     """Return the record of arrays by name, as files hold them: with gaps or bounds, a score or none.
 
@@ -193,12 +208,20 @@ def assemble(arrays: Mapping[str, Array], where: str, **facts: Any) -> Record:
             f"{where} must have lower and upper, or below and above, beside point; it has {', '.join(arrays)}"
         )
     given: dict[str, Any] = {name: arrays.get(name) for name in OPTIONAL}
+    if given["score"] is not None:
+        given["score"] = _score(given["score"], where)
     if given["score"] is not None and np.allclose(given["score"], below + above, atol=allowed, equal_nan=True):
         given["score"] = None
     try:
         return Record(point, below, above, **given, **facts)
     except ValueError as error:
         raise ValueError(f"{where} holds no prediction: {error}") from error
+
+
+def _largest(array: Array) -> float:
+    """Return the size of the largest finite number."""
+    ends = (each(array, where=np.isfinite(array), initial=0.0) for each in (np.min, np.max))
+    return max(abs(float(end)) for end in ends)
 
 
 def _gap(gap: Array, allowed: float, what: str) -> Array:
@@ -209,6 +232,13 @@ def _gap(gap: Array, allowed: float, what: str) -> Array:
         raise ValueError(f"{what} in {crossed.sum()} places, first at {first} by {-gap[first]:.4g}")
     gap[gap < 0] = 0
     return gap
+
+
+def _score(score: Array, where: str) -> Array:
+    """Return a score without what rounding put below 0; more than that is refused."""
+    if (score < -ROUNDING * _largest(score)).any():
+        raise ValueError(f"score of {where} must hold numbers of 0 or more, and has negative ones")
+    return np.where(score < 0, np.zeros_like(score), score)
 
 
 def _direction(below: Array, above: Array, given: Array | None) -> Array:

@@ -10,6 +10,7 @@ import secrets
 import socket
 import socketserver
 import sys
+import tempfile
 import threading
 import webbrowser
 from collections import OrderedDict
@@ -22,6 +23,7 @@ from typing import Any
 import click
 
 from intervalnn.limits import MAX_GIB
+from intervalnn.printable import printable
 from intervalnn.view.levels import Levels
 from intervalnn.view.page import SCRIPTS, STATIC, STYLE, page
 from intervalnn.view.source import Entry, entries
@@ -40,6 +42,13 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+LEADS = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={address}">
+<title>intervalnn</title>
+<p><a href="{address}">Open the viewer</a></p>
+"""
 TEXT, BYTES, JSON = "text/plain; charset=utf-8", "application/octet-stream", "application/json"
 
 
@@ -68,10 +77,23 @@ def view(
         contextlib.suppress(KeyboardInterrupt),
         serving(path, port=port, unit=unit, dims=dims, max_gib=max_gib) as address,
     ):
-        say(f"Showing {path} at {address}\nOnly this machine can open it. Ctrl-C stops.")
-        if open_browser:
-            webbrowser.open(address)
-        threading.Event().wait()
+        say(f"Showing {printable(path)} at {address}\nOnly this machine can open it. Ctrl-C stops.")
+        with _opened(address) if open_browser else contextlib.nullcontext():
+            threading.Event().wait()
+
+
+@contextlib.contextmanager
+def _opened(address: str) -> Iterator[None]:
+    """Open a page in the browser, by a file that leads there and that nobody else can read.
+
+    All users of a machine see what programs are started with, and so would see the address and its token.
+    """
+    with tempfile.TemporaryDirectory(prefix="intervalnn-") as folder:  # for its owner alone
+        file = Path(folder) / "open.html"
+        file.touch(mode=0o600)
+        file.write_text(LEADS.format(address=address), encoding="utf-8")
+        webbrowser.open(file.as_uri())
+        yield
 
 
 @contextlib.contextmanager
@@ -196,11 +218,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _data(self, number: int, what: str, i: int) -> tuple[HTTPStatus, str, bytes]:
         try:
-            levels = self.server.shelf.levels(number)
-        except (ValueError, OSError, ImportError) as error:  # said on the page: the file is the user's own
-            return HTTPStatus.UNPROCESSABLE_ENTITY, TEXT, str(error).encode(errors="backslashreplace")
+            return self._levels(number, what, i)
+        except Exception as error:  # whatever odd numbers do to a library; the page says so, for the file is the user's
+            told = (
+                str(error)
+                if isinstance(error, ValueError | OSError | ImportError)
+                else f"it cannot be shown: {error!r}"
+            )
+            return HTTPStatus.UNPROCESSABLE_ENTITY, TEXT, printable(told).encode()
+
+    def _levels(self, number: int, what: str, i: int) -> tuple[HTTPStatus, str, bytes]:
+        levels = self.server.shelf.levels(number)
         if what == "meta":
-            return HTTPStatus.OK, JSON, json.dumps(levels.meta(self.server.shelf.entries[number].name)).encode()
+            meta = levels.meta(self.server.shelf.entries[number].name)
+            return HTTPStatus.OK, JSON, json.dumps(meta, allow_nan=False).encode()
         if what == "counts":
             return HTTPStatus.OK, BYTES, levels.counts()
         if i < levels.record.slices:

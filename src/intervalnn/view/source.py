@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from intervalnn.limits import MAX_GIB
+from intervalnn.printable import printable
 from intervalnn.view.nifti import NAME, load_nifti, nifti_sets
 from intervalnn.view.npz import load_npz
 from intervalnn.view.record import Record
@@ -48,7 +50,7 @@ def entries(
         found += [entry for folder in folders for entry in _of_sets(folder, unit, max_gib)]
         if not found:
             raise ValueError(f"the folder {path} must hold npz files or NIfTI sets with a point.nii.gz; it has neither")
-        return found
+        return _with_own_names(found)
     if path.name.endswith((".nii", ".nii.gz")):
         return [_of_nifti(path, unit, max_gib)]
     if path.suffix == ".npz":
@@ -56,8 +58,18 @@ def entries(
     raise ValueError(f"a prediction is an .npz, .nii or .nii.gz file or a folder of these, got {path}")
 
 
+def _with_own_names(found: list[Entry]) -> list[Entry]:
+    """Return the entries with a number behind a name that another one has already."""
+    used: Counter[str] = Counter()
+    for i, entry in enumerate(found):
+        used[entry.name] += 1
+        if used[entry.name] > 1:
+            found[i] = replace(entry, name=f"{entry.name} ({used[entry.name]})")
+    return found
+
+
 def _of_npz(path: Path, unit: str | None, dims: int | None, max_gib: float) -> Entry:
-    return Entry(path.stem, partial(load_npz, path, unit=unit, dims=dims, max_gib=max_gib))
+    return Entry(printable(path.stem), partial(load_npz, path, unit=unit, dims=dims, max_gib=max_gib))
 
 
 def _of_sets(folder: Path, unit: str | None, max_gib: float) -> list[Entry]:
@@ -67,4 +79,4 @@ def _of_sets(folder: Path, unit: str | None, max_gib: float) -> list[Entry]:
 def _of_nifti(path: Path, unit: str | None, max_gib: float) -> Entry:
     match = NAME.fullmatch(path.name)
     name = match["prefix"].strip("_-. ") if match else path.name
-    return Entry(name or path.resolve().parent.name, partial(load_nifti, path, unit=unit, max_gib=max_gib))
+    return Entry(printable(name or path.resolve().parent.name), partial(load_nifti, path, unit=unit, max_gib=max_gib))

@@ -51,6 +51,10 @@ async function openEntry(number) {
     const counts = await (config.meta ? embeddedBytes("counts") : fetchBytes(`${number}/counts`));
     if (current === view) view.flags.take(new Uint32Array(counts));
   } catch (error) {
+    if (mine !== opening) return;
+    current = null; // what was open before would stand under the name of this one
+    byId("main").hidden = byId("promise").hidden = true;
+    byId("facts").textContent = "";
     lost(error);
   }
 }
