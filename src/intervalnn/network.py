@@ -21,6 +21,7 @@ from intervalnn.capture import Call, Program, capture, refuse_training
 from intervalnn.capture_errors import UnexplainedError
 from intervalnn.explanation import Explanation
 from intervalnn.failures import refuse_call, refuse_failure
+from intervalnn.faithful import refuse_unfaithful
 from intervalnn.gaps import Gaps, Kind
 from intervalnn.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
@@ -506,6 +507,7 @@ class IntervalNetwork(nn.Module):
         except UnexplainedError:
             refuse_call(self.model, call)
             raise
+        refuse_unfaithful(self.model, call, program)
         if self._names is None:
             assert isinstance(self.layers, int)
             self._choose(last(self.layers, program, self._own))
