@@ -85,7 +85,7 @@ class Call:
         places = {id(tensor): place for place, tensor in enumerate(self.tensors)}
         described = (_described(leaf, places) for leaf in self.leaves)
         kinds = ((type(t), t.dtype, t.dim(), str(t.device), _order(t)) for t in self.tensors)
-        return (_structure(self.spec), torch.get_default_dtype(), *described, *kinds)
+        return (_structure(self.spec), torch.get_default_dtype(), *described, *kinds, *_shared(self.tensors))
 
     def rebuild(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments with other tensors in the place of the tensors."""
@@ -122,6 +122,18 @@ def _order(x: Tensor | Interval) -> tuple[int, ...] | None:
         return (-1,)
     strides = point.stride()
     return None if point.is_contiguous() else tuple(sorted(range(point.dim()), key=lambda d: -strides[d]))
+
+
+def _shared(tensors: Sequence[Tensor | Interval]) -> list[int]:
+    """Return for each tensor the first one that shares its memory."""
+    points = [t.point if isinstance(t, Interval) else t for t in tensors]
+    if len(points) < 2:
+        return []
+    strided = [t.layout == torch.strided and not t.is_meta for t in points]
+    places = [
+        t.untyped_storage().data_ptr() if s else -1 - i for i, (t, s) in enumerate(zip(points, strided, strict=True))
+    ]
+    return [places.index(place) for place in places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +210,7 @@ def capture(model: nn.Module, call: Call, before: Sequence[Program] = ()) -> Pro
     refuse_training(model)
     points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
     exported = undisturbed(lambda: _export(_Flat(twin(model), call), points, before))
-    _refuse_side_effects(exported)
+    _refuse_side_effects(exported, _shared(points))
     return _program(exported, len(points), model)
 
 
@@ -262,8 +274,17 @@ def refuse_training(model: nn.Module) -> None:
             )
 
 
-def _refuse_side_effects(exported: torch.export.ExportedProgram) -> None:
+def _refuse_side_effects(exported: torch.export.ExportedProgram, shared: list[int]) -> None:
+    inputs = list(exported.graph_signature.user_inputs)
     for spec in exported.graph_signature.output_specs:
+        if spec.kind == OutputKind.USER_INPUT_MUTATION and shared:
+            place = inputs.index(spec.target)
+            if shared.count(shared[place]) > 1:
+                node = next(n for n in exported.graph.nodes if n.name == spec.arg.name)
+                raise ValueError(
+                    f"the model writes to an input that shares its memory with another one ({where(node)}), which "
+                    "would change with it; pass x.clone() for one of the two"
+                )
         if spec.kind == OutputKind.BUFFER_MUTATION:
             name = str(spec.target).removeprefix("model.")
             node = next(n for n in exported.graph.nodes if n.name == spec.arg.name)

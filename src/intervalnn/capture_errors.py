@@ -95,6 +95,11 @@ _SENTENCES: list[tuple[str, str, str, str]] = [
         "original model, in floating point and in Python",
     ),
     (
+        "AssertionError", r"expected compiled_fn to be GraphModule", "",
+        "writes to an input that shares its memory with another one, which would change with it; pass x.clone() for "
+        "one of the two",
+    ),
+    (
         "UncapturedHigherOrderOpError", "", "",
         "calls one of torch's higher-order operations (torch.cond, map, scan), whose functions have no interval rule; "
         "write a branch with torch.where, and a loop in Python",

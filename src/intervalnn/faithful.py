@@ -123,11 +123,12 @@ def _draws() -> list[Any]:
 
 
 def _attributes(model: nn.Module) -> dict[str, tuple[Any, int]]:
-    """Return what the modules hold besides parameters, buffers and other modules, and how long it is."""
-    items = ((name, key, value) for name, module in model.named_modules() for key, value in list(vars(module).items()))
+    """Return what the modules hold besides parameters and other modules, and how long it is."""
+    held = ((name, vars(module) | module._buffers) for name, module in model.named_modules())
     return {
         f"{name}.{key}".lstrip("."): (value, len(value) if isinstance(value, list | dict | set) else 0)
-        for name, key, value in items
+        for name, items in held
+        for key, value in items.items()
         if key not in _BOOKKEEPING
     }
 
@@ -148,8 +149,9 @@ def _same(a: tuple[Any, int], b: tuple[Any, int]) -> bool:
 
 def _told(model: nn.Module, off: str, turn: int, changed: list[str], draws: bool) -> str:
     names = ", ".join(f"'{name}'" for name in changed)
+    several = "s" if len(changed) > 1 else ""
     why = (
-        f"its forward changes the attribute{'s' if len(changed) > 1 else ''} {names}, which it may read in the next call"
+        f"its forward changes the attribute{several} {names}, which it may read in the next call"
         if changed
         else "it draws random numbers"
         if draws

@@ -455,6 +455,7 @@ class IntervalNetwork(nn.Module):
                 if plan is None:
                     before = [each.program for each in programs.like(key)]
                     plan = self._lift(self._capture(call, before), call)
+                    refuse_unfaithful(self.model, call, plan.program)
                     programs.add(plan, key)
                 return plan
 
@@ -507,7 +508,6 @@ class IntervalNetwork(nn.Module):
         except UnexplainedError:
             refuse_call(self.model, call)
             raise
-        refuse_unfaithful(self.model, call, program)
         if self._names is None:
             assert isinstance(self.layers, int)
             self._choose(last(self.layers, program, self._own))
@@ -636,11 +636,19 @@ def _refuse_inside() -> None:
             "vmap is not needed, and derivatives of net(x).width, say, come from torch.autograd.grad or "
             "torch.autograd.functional.jacobian"
         )
-    if is_traced() or torch.compiler.is_exporting():
+    if is_traced() or _is_exporting():
         raise RuntimeError(
             "an IntervalNetwork cannot be traced or exported as a module; write it with "
             "intervalnn.export(net, x, 'net.onnx'), which exports the program over intervals"
         )
+
+
+def _is_exporting() -> bool:
+    """Say whether ``torch.export`` runs in this thread; torch's own flag holds for captures of all threads."""
+    if not torch.compiler.is_exporting():
+        return False
+    with TURNS.together():  # in which no other thread captures
+        return torch.compiler.is_exporting()
 
 
 def _refuse_not_finite(model: nn.Module) -> None:
