@@ -76,12 +76,8 @@ def _run(model: nn.Module, call: Call, tensors: Sequence[Tensor]) -> list[Any] |
 def _weights(model: nn.Module, program: Program) -> dict[str, Tensor]:
     """Return what the program reads of the model, by placeholder."""
     held = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
-    found = {name: (s.kind, held.get(s.name), program.constants.get(s.name)) for name, s in program.sources.items()}
-    return {
-        name: (constant if value is None else value).detach()
-        for name, (kind, value, constant) in found.items()
-        if kind != "input" and (value is not None or constant is not None)
-    }
+    known = program.constants | held
+    return {name: known[s.name].detach() for name, s in program.sources.items() if s.name in known}
 
 
 @torch.no_grad()

@@ -34,8 +34,9 @@ class Kept:
     """
 
     def __init__(self, tensors: Sequence[Tensor], only_read: Sequence[Tensor] = ()) -> None:
-        self.places = [_place(x) for x in (*tensors, *only_read)]
-        self.alive = [x.detach() for x in (*tensors, *only_read)]  # lest another tensor comes to lie there
+        for x in tensors:
+            x.data_ptr()  # which raises where there is no memory
+        self.places = [(x.detach(), _read_as(x)) for x in (*tensors, *only_read)]  # and none comes to lie there
         words = [_words(x.detach()) for x in tensors if x.device.type != "meta"]
         here = [x for x in words if _is_here(x.device)]
         self.here = [(x, x.clone()) for x in here]
@@ -48,8 +49,9 @@ class Kept:
 
     def are(self, tensors: Sequence[Tensor], only_read: Sequence[Tensor] = ()) -> bool:
         """Say whether these are the tensors that were kept, unchanged as far as is known without waiting."""
+        now = (*tensors, *only_read)
         try:
-            if self.places != [_place(x) for x in (*tensors, *only_read)]:
+            if len(now) != len(self.places) or not all(map(_lies_at, now, self.places)):
                 return False
         except RuntimeError:  # they have no memory of their own, and these had
             return False
@@ -77,12 +79,17 @@ def _is_here(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
-def _place(x: Tensor) -> tuple[Any, ...]:
-    """Return where a tensor lies and how it is read; off the CPU how often torch saw it change, too."""
+def _lies_at(x: Tensor, place: tuple[Tensor, Any]) -> bool:
+    """Say whether a tensor has the memory, sizes and strides of one that was kept, and is read as that was."""
+    known, read_as = place
+    return x.is_set_to(known) and _read_as(x) == read_as
+
+
+def _read_as(x: Tensor) -> tuple[torch.dtype, int]:
+    """Return as what the memory of a tensor is read; off the CPU how often torch saw it change, too."""
     if x.is_conj() or x.is_neg():
         raise RuntimeError("a tensor that is read as another one than it holds cannot be compared bit by bit")
-    seen = 0 if _is_here(x.device) or x.is_inference() else x._version
-    return x.device, x.data_ptr(), x.dtype, x.shape, x.stride(), seen
+    return x.dtype, 0 if _is_here(x.device) or x.is_inference() else x._version
 
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
