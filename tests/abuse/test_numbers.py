@@ -107,7 +107,7 @@ def test_a_loader_on_a_device_that_cannot_be_left_is_refused(use: Callable[..., 
 
 def test_a_model_without_numbers_is_not_trained() -> None:
     with pytest.raises(ValueError, match="the model is on the meta device, where there are no numbers"):
-        fit(inn.IntervalNetwork(small_model().to("meta")), [(X, X)])
+        fit(inn.IntervalNetwork(small_model()).to("meta"), [(X, X)])
 
 
 @pytest.mark.gpu

@@ -17,7 +17,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 
 from intervalnn import Interval
-from properties.case import Case, Slot, intervals, with_intervals
+from properties.case import Case, Slot, intervals, outputs, points, with_intervals
 from properties.cases import CASES
 from properties.checks import is_rounded, real_parts
 
@@ -43,6 +43,17 @@ def _placed(case: Case, place: str, seed: int) -> Any:
         return point if isinstance(drawn, Tensor) else Interval.of(point)
 
     return pytree.tree_map(of, case.args, case.draw(seed, "no gaps"))
+
+
+def _has_value(case: Case, args: Any) -> bool:
+    """Say whether the plain operation takes these points; a matrix of ones has no inverse."""
+    if "linalg" not in str(case.op) and "inverse" not in str(case.op):
+        return True
+    try:
+        result = case.op(*points(args), **case.kwargs)
+    except torch.linalg.LinAlgError:
+        return False
+    return "_ex" not in str(case.op) or not any(part.any() for part in outputs(result) if part.dtype == torch.int32)
 
 
 def _near(x: Tensor, y: Tensor) -> Tensor:
@@ -122,7 +133,10 @@ class Slopes:
 def test_the_gradient_on_a_kink_is_the_slope_of_opening_closed_gaps(case: Case) -> None:
     compared = 0
     for seed, place in enumerate(PLACES):
-        slopes = Slopes(case, _placed(case, place, seed), torch.Generator().manual_seed(seed))
+        args = _placed(case, place, seed)
+        if not _has_value(case, args):
+            continue
+        slopes = Slopes(case, args, torch.Generator().manual_seed(seed))
         if not slopes.closed.numel() or not slopes.gaps.isfinite().all():
             continue
         ways = slopes.ways()

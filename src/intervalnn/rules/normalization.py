@@ -12,6 +12,7 @@ The point goes through the same formula with zero gaps, so that zero gaps give z
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -259,18 +260,9 @@ def instance_norm(
 @rule(aten.var.correction, aten.var.dim, sign="nonnegative")
 def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> Interval:
     """Bound a variance: its tangent from below, its expansion from above."""
-    point = fn(x.point, dims, *args, **kwargs)
-    x = x.map(torch.atleast_1d)
-    axes = tuple(range(x.dim())) if not dims else tuple(d % max(x.dim(), 1) for d in dims)
-    n = 1
-    for axis in axes:
-        n *= x.size(axis)
-    correction = kwargs.get("correction", 1) if "correction" in kwargs or not args else int(bool(args[0]))
-    correction = 1 if correction is None else correction
-    wide = _wide(x)
-    radius, mid = wide.width / 2, wide.point + (wide.above - wide.below) / 2
-    off = mid - mid.mean(axes, keepdim=True)
-    scale = 1.0 / max(n - correction, 0) if n > correction else float("nan")
+    point, correction = fn(x.point, dims, *args, **kwargs), int(bool(args[0])) if args else 1
+    wide, axes, scale = _spread(x, dims, kwargs.get("correction", correction))
+    radius, off = _around_mean(wide, axes)
     middle = (off**2).sum(axes, keepdim=True)
     at_point = ((wide.point - wide.point.mean(axes, keepdim=True)) ** 2).sum(axes, keepdim=True)
     slope = 2 * (off.abs() * radius).sum(axes, keepdim=True)
@@ -278,6 +270,20 @@ def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> In
     bounds = Interval.around(at_point, cut(middle - slope), middle + rise)
     below, above = ((gap * scale).reshape(point.shape) for gap in (bounds.below, bounds.above))
     return around(point, below, above, x)
+
+
+def _spread(x: Interval, dims: Any, correction: float | None) -> tuple[Interval, tuple[int, ...], float]:
+    """Return what a variance is taken of, over which dimensions, and what its sum of squares is multiplied by."""
+    wide = _wide(x.map(torch.atleast_1d))
+    axes = tuple(d % wide.dim() for d in dims or range(wide.dim()))
+    count = math.prod(wide.size(axis) for axis in axes) - (1 if correction is None else correction)
+    return wide, axes, 1.0 / count if count > 0 else math.nan
+
+
+def _around_mean(x: Interval, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Return how far each entry reaches around its middle, and how far the middle lies from the mean of all."""
+    middle = x.point + (x.above - x.below) / 2
+    return x.width / 2, middle - middle.mean(axes, keepdim=True)
 
 
 @rule(aten.var_mean.correction)
@@ -290,16 +296,27 @@ def var_mean(fn: Any, x: Interval, dims: Any = None, **kwargs: Any) -> tuple[Int
 
 
 @rule(aten.std.correction, sign="nonnegative")
-def std(fn: Any, x: Interval, dims: Any = None, **kwargs: Any) -> Interval:
-    """Bound a standard deviation by the root of the variance, which may have been rounded.
+def std(fn: Any, x: Interval, dims: Any = None, *, correction: float | None = 1, **kwargs: Any) -> Interval:
+    """Bound a standard deviation: from below by the root of the variance, from above by a norm.
 
-    A root makes roundings near zero large.
+    The sum of squares of a variance is at most that of ``|off| + radius``, so its root is at most their norm. A root
+    makes roundings near zero large, so the variance's are added to its gap.
     """
-    spread = var(aten.var.correction, x, dims, **kwargs)
+    point = fn(x.point, dims, correction=correction, **kwargs)
+    spread = var(aten.var.correction, x, dims, correction=correction, **kwargs)
     rounded = _ROUNDINGS * torch.finfo(spread.dtype).eps * spread.upper
     below = torch.where(spread.below > 0, spread.below + rounded, spread.below)
     root = apply(aten.sqrt.default, Interval(spread.point, torch.minimum(below, spread.point), spread.above))
-    return Interval(fn(x.point, dims, **kwargs), root.below, root.above)
+    wide, axes, scale = _spread(x, dims, correction)
+    radius, off = _around_mean(wide, axes)
+
+    def norm(sizes: Tensor) -> Tensor:
+        root: Tensor = torch.linalg.vector_norm(sizes, dim=axes).reshape(point.shape) * scale**0.5
+        return root
+
+    at_point = norm((wide.point - wide.point.mean(axes, keepdim=True)).abs())
+    above = Interval.around(at_point, at_point, norm_beyond(norm, off.abs() + radius, axes)).above
+    return Interval(point, root.below, above.to(root.above.dtype))
 
 
 _ROUNDINGS = 8

@@ -73,32 +73,46 @@ def _with_ends_of(x: Interval, dtype: torch.dtype) -> Interval:
 def _product(call: Reduce, x: Interval, source: Interval) -> tuple[Tensor, Tensor]:
     """Return the ends of products: their sizes lie between the products of the least and of the largest sizes.
 
-    Where a factor has both signs, the product has, and neither end is larger than the largest size.
+    Where one factor has both signs, the product reaches as far up and down as that factor does, times all others.
+    Where several have, neither end is larger than the largest size.
     """
+    both = [(v.lower < 0) & (v.upper > 0) for v in (x, source)]
     sizes = [absolute(aten.abs.default, v) for v in (x, source)]
     smallest = call(*(torch.where(v.lower > 0, v.lower, 0.0) for v in sizes))
     largest = call(*(v.upper for v in sizes))
+    up = call(*(torch.where(b, v.upper, size.upper) for b, v, size in zip(both, (x, source), sizes, strict=True)))
+    down = call(*(torch.where(b, -v.lower, size.upper) for b, v, size in zip(both, (x, source), sizes, strict=True)))
     sign = call(*map(_sign, (x, source)))
-    lower = torch.where(sign > 0, smallest, -largest)
-    return lower, torch.where(sign < 0, -smallest, largest)
+    signs = call(*(torch.where(b, 2.0, 1.0).to(x.dtype) for b in both))  # two for each factor that has both
+    up, down = torch.where(sign > 0, up, down), torch.where(sign > 0, down, up)
+    lower = torch.where(signs > 1, torch.where(signs > 2, -largest, -down), torch.where(sign > 0, smallest, -largest))
+    return lower, torch.where(signs > 1, torch.where(signs > 2, largest, up), torch.where(sign < 0, -smallest, largest))
 
 
 def _sign(x: Interval) -> Tensor:
-    """Return 1 or -1 where an interval has one sign, and zero where it has both."""
-    return (x.lower >= 0).to(x.dtype) - ((x.upper <= 0) & (x.lower < 0)).to(x.dtype)
+    """Return the sign of an interval, 1 where it has both, and zero where it is not a number."""
+    return ((x.lower >= 0) | (x.upper > 0)).to(x.dtype) - ((x.upper <= 0) & (x.lower < 0)).to(x.dtype)
 
 
 @rule(aten.segment_reduce)
 def segment_reduce(fn: Any, data: Interval, reduce: str, *, initial: float | None = None, **segments: Any) -> Interval:
-    """Reduce each of the segments of a tensor."""
+    """Reduce each of the segments of a tensor; other than sums by the operation whose derivative shares out ties."""
     point = fn(data.point, reduce, initial=initial, **segments)
     if reduce in _SUMS:
         wide = torch.promote_types(data.gap_dtype, torch.float32)
         gaps = (fn(gap.to(wide), reduce, initial=0.0, **segments) for gap in (data.below, data.above))
         return Interval(point, *(gap.to(data.gap_dtype) for gap in gaps))
-    if reduce == "prod":
-        bounds = _reduced(lambda a, _: fn(a, reduce, initial=1.0, **segments), data, data.point, reduce)
-        bounds = bounds if initial is None else bounds * initial
-        return Interval(point, bounds.below, bounds.above)
-    lower, upper = (fn(end, reduce, initial=initial, **segments) for end in (data.lower, data.upper))
-    return Interval.around(point, lower, upper, data.gap_dtype)
+    mode, neutral = {"max": ("amax", -torch.inf), "min": ("amin", torch.inf), "prod": ("prod", 1.0)}[reduce]
+    axis, start = segments.get("axis", 0), torch.full_like(point, neutral if initial is None else initial)
+    index = _segment_of(data.point, axis, segments)
+    bounds = _reduced(lambda a, b: aten.scatter_reduce.two(a, axis, index, b, mode), start, data, mode)
+    return Interval(point, bounds.below, bounds.above)
+
+
+def _segment_of(data: Tensor, axis: int, segments: dict[str, Any]) -> Tensor:
+    """Return for each value the number of the segment that it is in."""
+    lengths, offsets = segments.get("lengths"), segments.get("offsets")
+    ends = lengths.cumsum(-1) if isinstance(lengths, Tensor) else offsets[..., 1:].contiguous()  # type: ignore[index]
+    places = torch.arange(data.shape[axis], device=data.device).expand(data.shape[: axis + 1]).contiguous()
+    found = torch.searchsorted(ends, places, right=True)
+    return found.reshape(*found.shape, *[1] * (data.dim() - axis - 1)).expand_as(data)
