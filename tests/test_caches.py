@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -284,7 +286,20 @@ def test_bounds_of_unchanged_weights_are_as_they_are_on_a_device(far: None) -> N
     assert is_up_to_date(net)
 
 
+@contextmanager
+def not_waiting() -> Iterator[None]:
+    """Fail where something waits for the GPU."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype", UserWarning)
+            torch.cuda.set_sync_debug_mode("error")
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_gpu_is_not_waited_for_and_never_gives_bounds_of_other_weights(compiled: bool) -> None:
     net, x = make().to("cuda"), X.cuda()
@@ -294,11 +309,8 @@ def test_a_gpu_is_not_waited_for_and_never_gives_bounds_of_other_weights(compile
     net.model.conv.weight.data.mul_(2)
     torch.cuda.synchronize()
 
-    torch.cuda.set_sync_debug_mode("error")
-    try:
+    with not_waiting():
         first = net.predict(x)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
     torch.cuda.synchronize()
     second = net.predict(x)
 
