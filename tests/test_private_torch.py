@@ -80,7 +80,6 @@ def moves_all() -> bool:
 
 # Of modules, what is imported; of objects, an attribute; and a try that it does what the library wants of it.
 PRIVATE: dict[str, Callable[[], Any]] = {
-    "torch._C.DispatchKey": lambda: imported("torch._C.DispatchKey").Autograd,
     "torch._dynamo.mark_static": lambda: torch._dynamo.mark_static(torch.ones(2)) is None,
     "torch._dynamo.mark_static_address": lambda: torch._dynamo.mark_static_address(torch.ones(2)) is None,
     "torch._inductor.aot_compile": lambda: callable(imported("torch._inductor.aot_compile")),
@@ -99,9 +98,6 @@ PRIVATE: dict[str, Callable[[], Any]] = {
     ),
     "torch._ops.OpOverload": lambda: isinstance(aten.relu.default, imported("torch._ops.OpOverload")),
     "torch._ops.OpOverloadPacket": lambda: isinstance(aten.relu, imported("torch._ops.OpOverloadPacket")),
-    "torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode": lambda: is_base_of(
-        "builtins.Exception", imported("torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode")
-    ),
     "torch.fx.experimental.symbolic_shapes.SYMPY_INTERP": lambda: (
         "math" in imported("torch.fx.experimental.symbolic_shapes.SYMPY_INTERP")
     ),
@@ -120,7 +116,6 @@ PRIVATE: dict[str, Callable[[], Any]] = {
     "_apply": moves_all,
     "_buffers": lambda: "running_var" in nn.BatchNorm1d(1)._buffers,
     "_cdata": tells_storages_apart,
-    "_dispatch_cache": lambda: aten.relu.default._dispatch_cache.clear() is None,
     "_guards_code": lambda: all(isinstance(guard, str) for guard in exported()._guards_code),
     "_parameters": lambda: set(nn.Linear(1, 1)._parameters) == {"weight", "bias"},
     "_schema": lambda: [each.name for each in aten.add.Tensor._schema.arguments] == ["self", "other", "alpha"],

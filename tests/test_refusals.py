@@ -108,7 +108,7 @@ UNTRACEABLE: dict[str, tuple[Callable[[Any, Tensor], Any], str]] = {
     "sorted": (lambda s, x: sorted(s.layer(x).flatten())[1], BRANCHES),
     "assert": (lambda s, x: torch._assert(s.layer(x).isfinite().all(), "no"), BRANCHES),
     "rows": (loops_over_rows, r"loops over a tensor.*multiply by the mask"),
-    "distribution": (lambda s, x: torch.distributions.Normal(s.layer(x), 1.0).mean, CHECKS),
+    "distribution": (lambda s, x: torch.distributions.Normal(s.layer(x), 1.0, validate_args=True).mean, CHECKS),
     "set data": (sets_data, r"sets \.data of a tensor.*compute a new tensor"),
     "autograd.grad": (lambda s, x: torch.autograd.grad(s.layer(x).sum(), s.scale), DIFFERENTIATES),
     "backward": (takes_gradient, DIFFERENTIATES),

@@ -7,14 +7,14 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["MAX_GIB", "TooLarge", "check_file", "check_limit", "check_unpacked", "inflated"]
+__all__ = ["MAX_GIB", "NotTaken", "TooLarge", "check_file", "check_limit", "check_unpacked", "inflated"]
 
 MAX_GIB = 4.0  # a whole body of 2000 CT slices has 1 GiB
 PIECE = 2**16  # bytes that are unpacked at a time
 
 
-class TooLarge(ValueError):  # noqa: N818 - to users, a ValueError
-    """A file that unpacks to more than it may.
+class NotTaken(ValueError):  # noqa: N818 - to users, a ValueError
+    """A file that is refused, damaged or not.
 
     Attributes:
         reason: Why it is refused, as the rest of a sentence that starts with its path.
@@ -23,6 +23,10 @@ class TooLarge(ValueError):  # noqa: N818 - to users, a ValueError
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path} {reason}")
         self.reason = reason
+
+
+class TooLarge(NotTaken):
+    """A file that unpacks to more than it may."""
 
 
 def check_file(path: Path) -> None:

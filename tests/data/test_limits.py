@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 import zlib
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +31,8 @@ from intervalnn.view import load_npz
 MIB = 2**20
 SMALL = 1 / 1024  # GiB
 REFUSED = {  # for another reason than their size
-    "NPZ, bzip2": "may be damaged",
-    "NPZ, LZMA": "may be damaged",
+    "NPZ, bzip2 that lies": "may be damaged",
+    "NPZ, LZMA": "is packed by LZMA, must be by deflate or bzip2; write it with numpy.savez_compressed",
     "PNG with a text": "may be damaged",
     "PNG with a profile": "may be damaged",
     **dict.fromkeys(("DICOM, JPEG", "DICOM, JPEG-LS", "DICOM, JPEG 2000"), "has a compressed image of 2049 x 2049"),
@@ -128,6 +130,32 @@ def test_files_that_are_too_large_together_are_skipped_together(tmp_path: Path) 
     with pytest.raises(ValueError, match="there is no volume"):
         list(volumes)
     assert [skipped.path for skipped in volumes.report.skipped] == ["a"]
+
+
+def test_an_archive_that_is_packed_by_bzip2_is_read_to_its_checksum(tmp_path: Path) -> None:
+    wanted = np.random.default_rng(0).normal(size=(3, 50, 60))
+    repacked(tmp_path / "a.npz", wanted)
+    whole = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "b.npz").write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
+    repacked(tmp_path / "c.npz", wanted, more=b"x")
+
+    np.testing.assert_array_equal(Npz(tmp_path / "a.npz")["x"], wanted)
+    for name in ("b.npz", "c.npz"):
+        with pytest.raises(ValueError, match="or a part of one only"):
+            Npz(tmp_path / name)["x"]
+
+
+def repacked(path: Path, array: np.ndarray, more: bytes = b"") -> None:
+    """Write an npz file that is packed by bzip2, with more bytes behind the array than its index says."""
+    content = BytesIO()
+    np.save(content, array)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("x.npy", content.getvalue() + more)
+    if more:
+        stored, size = bytearray(path.read_bytes()), len(content.getvalue())
+        for start in (stored.index(b"PK\3\4") + 22, stored.rindex(b"PK\1\2") + 24):
+            stored[start : start + 4] = size.to_bytes(4, "little")
+        path.write_bytes(stored)
 
 
 @pytest.mark.parametrize("limit", [0, -1, float("nan")])

@@ -27,11 +27,14 @@ def open_page(browser: Any, serve: Callable[[Path], str]) -> Iterator[Callable[.
     complaints: list[str] = []
     asked: list[tuple[str, str]] = []
 
-    def opened(address: str, *, width: int = 1440, height: int = 900, **options: Any) -> Any:
+    def opened(address: str, *, width: int = 1440, height: int = 900, refused: str = "-", **options: Any) -> Any:
+        def is_complaint(message: Any) -> bool:  # the browser also tells of each answer that is an error, as one may be
+            return message.type != "log" and refused not in message.text
+
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
+        page.on("console", lambda message: complaints.append(message.text) if is_complaint(message) else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: asked.append((address, request.url)))
         page.goto(address)

@@ -473,7 +473,7 @@ def test_a_prediction_that_cannot_be_shown_hides_the_one_before_it(
     np.savez(tmp_path / "b.npz", point=np.zeros((2, 4)), below=np.zeros((2, 4)), above=np.zeros((2, 4)), unit=1.5)
     (tmp_path / f"c{'x' * 240}.npz").write_bytes(b"")
     (tmp_path / "d\x1b[31m\n<b>.npz").write_bytes((tmp_path / "a.npz").read_bytes())
-    page = open_page(serve(tmp_path), width=1000)
+    page = open_page(serve(tmp_path), width=1000, refused="status of 422")
     assert page.locator("#main").is_visible()
 
     page.locator("#entry").select_option(index=1)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import bz2
 import math
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from intervalnn.limits import MAX_GIB, TooLarge, check_file, check_limit, check_unpacked
+from intervalnn.limits import MAX_GIB, NotTaken, check_file, check_limit, check_unpacked
 
 __all__ = ["DEFLATED", "Npz", "load", "load_mapped"]
 
 DEFLATED = 1032  # the most bytes that one byte of deflate can stand for
-PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as numpy writes; zipfile unpacks others without a limit
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -36,7 +38,7 @@ class Npz(Mapping[str, NDArray[Any]]):
         check_file(path)
         with path.open("rb") as file, _whole(path, "npz"), zipfile.ZipFile(file) as archive:
             _check_index(file, len(archive.namelist()))
-            _check_members(archive)
+            _check_members(path, archive)
             check_unpacked(path, sum(each.file_size for each in archive.infolist()), max_gib)
             for name in archive.namelist():
                 archive.open(name).close()  # where the name in the archive's index and the one on the spot are compared
@@ -48,13 +50,16 @@ class Npz(Mapping[str, NDArray[Any]]):
         with self.path.open("rb") as opened, _whole(self.path, "npz"), zipfile.ZipFile(opened) as archive:
             about = archive.getinfo(f"{name}.npy")
             check_unpacked(self.path, about.file_size, self.max_gib)  # again, since the file may be another by now
-            _check_members(archive)
-            if about.file_size > DEFLATED * self.path.stat().st_size:
+            _check_members(self.path, archive)
+            if about.compress_type != zipfile.ZIP_BZIP2 and about.file_size > DEFLATED * self.path.stat().st_size:
                 raise ValueError(f"{name} cannot be as large as it says, {about.file_size} bytes")
-            with archive.open(about) as file:
-                _check(cast(BinaryIO, file), about.file_size)
-            with archive.open(about) as file:  # read to its end, where the checksum is compared
-                return _read(cast(BinaryIO, file))
+            with _opened(archive, about) as file:
+                _check(file, about.file_size)
+            with _opened(archive, about) as file:
+                array = _read(file)
+                if file.read(1):  # at its end, the checksum is compared too
+                    raise ValueError(f"{name} is larger than it says")
+                return array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -94,13 +99,27 @@ def _check_index(file: BinaryIO, found: int) -> None:
         raise ValueError(f"its index must list {listed} arrays, and lists {found}")
 
 
-def _check_members(archive: zipfile.ZipFile) -> None:
-    """Refuse an archive in which a name stands for two arrays, or that is packed otherwise than numpy packs."""
+def _check_members(path: Path, archive: zipfile.ZipFile) -> None:
+    """Refuse an archive in which a name stands for two arrays, or that is packed so that no limit can be kept."""
     names = archive.namelist()
     if len(set(names)) < len(names):
         raise ValueError("it has two arrays of one name")
-    if other := next((each.filename for each in archive.infolist() if each.compress_type not in PACKED), None):
-        raise ValueError(f"{other} must be stored or deflated, and is packed otherwise")
+    if other := next((each for each in archive.infolist() if each.compress_type not in PACKED), None):
+        kind = "LZMA" if other.compress_type == zipfile.ZIP_LZMA else f"method {other.compress_type}"
+        raise NotTaken(path, f"is packed by {kind}, must be by deflate or bzip2; write it with numpy.savez_compressed")
+
+
+def _opened(archive: zipfile.ZipFile, about: zipfile.ZipInfo) -> BinaryIO:
+    """Open what is packed under a name, so that no more is unpacked at a time than is read.
+
+    Of bzip2, zipfile would unpack all of the piece that it has read, which can stand for thousands of times as much.
+    """
+    if about.compress_type != zipfile.ZIP_BZIP2:
+        return cast(BinaryIO, archive.open(about))
+    packed = copy(about)
+    packed.compress_type, packed.file_size = zipfile.ZIP_STORED, about.compress_size
+    packed.CRC = None  # type: ignore[assignment] # that of what is unpacked; bzip2 has checksums of its own
+    return cast(BinaryIO, bz2.BZ2File(archive.open(packed)))
 
 
 def _check(file: BinaryIO, size: int) -> None:
@@ -128,7 +147,7 @@ def _whole(path: Path, kind: str) -> Iterator[None]:
     """Say of whatever a damaged file does to a library that it is damaged, and which it is."""
     try:
         yield
-    except TooLarge:  # which says so itself
+    except NotTaken:  # which says so itself
         raise
     except Exception as error:
         raise ValueError(f"{path} is no {kind} file of plain numbers, or a part of one only ({error})") from error

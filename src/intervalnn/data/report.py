@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, ParamSpec, TypeVar
 
-from intervalnn.limits import TooLarge
+from intervalnn.limits import NotTaken
 
 __all__ = ["Errors", "Report", "Skipped", "Unreadable"]
 
@@ -79,7 +79,7 @@ class Report:
             return reader(*args, **kwargs)
         except Unreadable as error:
             reason = str(error)
-        except TooLarge as error:
+        except NotTaken as error:
             reason = error.reason
         except (Refused, MemoryError, ImportError):
             raise

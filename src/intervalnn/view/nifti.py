@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from intervalnn.data.nifti import load, nibabel
 from intervalnn.data.volume import canonical, upright
-from intervalnn.limits import MAX_GIB, TooLarge
+from intervalnn.limits import MAX_GIB, NotTaken
 from intervalnn.view.record import Array, Record, assemble
 
 __all__ = ["NAME", "load_nifti", "nifti_sets"]
@@ -89,7 +89,7 @@ def _read(path: Path, max_gib: float) -> _Image:
     try:
         image = load(path, max_gib)
         stored = np.asarray(image.dataobj, dtype=np.float32)
-    except TooLarge:  # which says so itself
+    except NotTaken:  # which says so itself
         raise
     except Exception as error:  # whatever a damaged file does to a library
         raise ValueError(f"{path} is no NIfTI file of real numbers, or a part of one only ({error})") from error
