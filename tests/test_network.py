@@ -17,6 +17,7 @@ from torch.nn.utils import parametrize
 
 import intervalnn as inn
 from counting import convolutions
+from intervalnn import accepted
 from intervalnn.lift import Lifted
 
 
@@ -541,7 +542,7 @@ def test_models_of_any_floating_dtype_work(dtype: torch.dtype) -> None:
 
     bounds = net(signal(dtype=dtype))
 
-    assert bounds.dtype == bounds.gap_dtype == dtype
+    assert bounds.dtype == dtype and bounds.gap_dtype == (torch.float32 if dtype == torch.float16 else dtype)
     assert torch.equal(bounds.point, model(signal(dtype=dtype)))
     assert bounds.below.isfinite().all() and (bounds.below >= 0).all() and bounds.above.any()
 
@@ -576,6 +577,71 @@ def test_gaps_in_bfloat16_leave_the_point_as_it_is() -> None:
     torch.testing.assert_close(got.above.float(), want.above, rtol=0.05, atol=0)
     with pytest.raises(TypeError, match="gap_dtype must be a floating-point dtype"):
         inn.IntervalNetwork(model, gap_dtype=torch.int32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float8_e4m3fn, torch.float8_e5m2])
+def test_gaps_in_a_dtype_of_few_exponents_are_refused(dtype: torch.dtype) -> None:
+    with pytest.raises(ValueError, match=rf"got {dtype}, in which small gaps vanish.*torch\.bfloat16 is as fast"):
+        inn.IntervalNetwork(make(), gap_dtype=dtype)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-9, 1e-6, 1e-3, 1e5])
+def test_no_gap_is_lost_around_weights_in_float16(size: float) -> None:
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)).half().eval()
+    x = torch.rand(5, 4, generator=torch.Generator().manual_seed(0)).half()
+    net, fine = inn.IntervalNetwork(model), inn.IntervalNetwork(copy.deepcopy(model).float())
+    for each in (net, fine):
+        each(x.to(next(each.model.parameters()).dtype))
+        for name in each.names:
+            each.set_gaps(name, size, 2 * size)
+
+    with torch.no_grad():
+        bounds, wanted = net(x), fine(x.float())
+    weights = net.weight_intervals()
+
+    assert all(torch.equal(weights[name].below, weight.below) for name, weight in fine.weight_intervals().items())
+    torch.testing.assert_close(bounds.below, wanted.below, rtol=0.02, atol=0.0)
+    torch.testing.assert_close(bounds.above, wanted.above, rtol=0.02, atol=0.0)
+
+
+def test_an_input_brings_its_gaps_in_float16() -> None:
+    model = nn.Linear(3, 2).eval()
+    x, gap = torch.ones(1, 3), torch.full((1, 3), 1e-7)
+
+    bounds = inn.IntervalNetwork(model)(inn.Interval(x, gap.half(), gap.half()))
+
+    assert bounds.gap_dtype == torch.float32 and (bounds.above > 0).all()
+
+
+@pytest.mark.parametrize(("gap", "said"), [(-1e-3, "-0.001"), (torch.nan, "NaN")])
+@pytest.mark.parametrize("side", ["below", "above"])
+def test_an_input_whose_gaps_are_none_is_refused(side: str, gap: float, said: str) -> None:
+    zero, bad = torch.zeros(2, 3), torch.tensor([[0.0, 1.0, gap], [0.0, 0.0, 0.0]])
+    net = inn.IntervalNetwork(nn.Linear(3, 2).eval())
+
+    with pytest.raises(ValueError, match=rf"gap {side} must be 0 or more everywhere, got {said}; .*Interval\.around"):
+        net(inn.Interval(torch.ones(2, 3), **{"below": zero, "above": zero} | {side: bad}))
+    box = torch.complex(bad, zero)
+    with pytest.raises(ValueError, match=rf"gap {side} must be 0 or more"):
+        net(inn.Interval(torch.ones(2, 3) + 0j, **{"below": zero + 0j, "above": zero + 0j} | {side: box}))
+
+
+def test_an_endless_gap_of_an_input_gives_endless_bounds() -> None:
+    net = inn.IntervalNetwork(nn.Sequential(nn.Linear(3, 2), nn.ReLU()).eval())
+    gap = torch.tensor([[0.0, torch.inf, 0.0]])
+
+    bounds = net(inn.Interval(torch.ones(1, 3), gap, gap))
+
+    assert bounds.above.isinf().all() and not bounds.below.isnan().any()
+
+
+def test_on_a_device_that_nothing_waits_for_bad_gaps_of_an_input_are_endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepted, "_is_here", lambda gap: False)
+    gap = torch.tensor([[0.0, -1.0], [0.0, torch.nan], [0.0, 1.0]])
+
+    bounds = inn.IntervalNetwork(nn.Linear(2, 1).eval())(inn.Interval(torch.ones(3, 2), gap, gap))
+
+    assert bounds.above.isinf().flatten().tolist() == [True, True, False]
 
 
 def test_the_exact_form_is_never_looser() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["refuse_input", "refuse_model"]
+__all__ = ["endless_unless_sound", "gap_dtype_of", "refuse_gaps", "refuse_input", "refuse_model"]
 
 _ORIGINAL = "give the original model, in floating point"
 _PACKED = f"is quantised: its weights are packed integers, and no gap fits around these; {_ORIGINAL}"
@@ -106,3 +106,48 @@ def _refuse_special(name: str, x: Tensor) -> None:
             f"{name} is a {type(x).__name__}, a tensor with operations of its own; give a plain tensor with its values "
             "(of a DTensor, x.full_tensor())"
         )
+
+
+def gap_dtype_of(model: nn.Module, asked: torch.dtype | None) -> torch.dtype | None:
+    """Return in what dtype gaps are propagated, or raise; None for that of each weight.
+
+    In float16 a gap below 6e-8 is lost, so that bounds would miss what they should hold, and one above 65504 is
+    without end.
+    """
+    if asked is None:
+        return torch.float32 if any(p.dtype == torch.float16 for p in model.parameters()) else None
+    if not asked.is_floating_point:
+        raise TypeError(f"gap_dtype must be a floating-point dtype, got {asked}")
+    if torch.finfo(asked).tiny > torch.finfo(torch.bfloat16).tiny:
+        raise ValueError(
+            f"gap_dtype must be torch.bfloat16, torch.float32 or torch.float64, got {asked}, in which small gaps "
+            f"vanish and large ones have no end ({torch.finfo(asked).tiny:.1g} to {torch.finfo(asked).max:.1g}); "
+            "torch.bfloat16 is as fast, and has the range of float32"
+        )
+    return asked
+
+
+def refuse_gaps(below: Tensor, above: Tensor) -> None:
+    """Raise if the gaps of an input are negative or not a number, where nothing has to wait for the answer."""
+    for name, gap in (("below", below), ("above", above)):
+        real = torch.view_as_real(gap) if gap.is_complex() else gap
+        if _is_here(gap) and not bool((real >= 0).all()):
+            worst = "NaN" if bool(real.isnan().any()) else f"{float(real.min()):.3g}"
+            raise ValueError(
+                f"an input is an Interval whose gap {name} must be 0 or more everywhere, got {worst}; of two ends, "
+                "Interval.around(point, lower, upper) makes one"
+            )
+
+
+def endless_unless_sound(gap: Tensor) -> Tensor:
+    """Return a gap of an input, infinite where it is negative or not a number: what stands for refusing on a GPU."""
+    if _is_here(gap):
+        return gap
+    if gap.is_complex():
+        return torch.view_as_complex(endless_unless_sound(torch.view_as_real(gap)))
+    return torch.where(gap >= 0, gap, torch.inf)
+
+
+def _is_here(x: Tensor) -> bool:
+    """Say whether numbers can be looked at without waiting for a device."""
+    return x.device.type == "cpu"

@@ -23,6 +23,7 @@ class Gaps(nn.Module):
     (biases keep one number per entry, and two sides). For ``"symmetric"`` there is no ``above``: the gap of a weight
     holds for both sides. For ``"input"`` there is one per input channel, and they say
     by which share its weights may shrink and grow (see :class:`intervalnn.stretched.Stretched`).
+    They are kept in float32 at the least, since steps of training would be lost in fewer digits.
     ``scale`` turns them into gaps: one at first, and one
     over the parameter's sensitivity once the network is balanced, so that a step of training moves
     the output by the same amount whichever layer it is in.
@@ -52,10 +53,10 @@ class Gaps(nn.Module):
         if self.relative:
             own = {"channel": (0,), "input": (1,), "layer": ()}[kind]
             shape = [size if dim in own else 1 for dim, size in enumerate(shape)]
-        self.below = nn.Parameter(around.new_zeros(shape))
+        wide = torch.promote_types(around.dtype, torch.float32)
+        self.below = nn.Parameter(around.new_zeros(shape, dtype=wide))
         for_both = kind == "symmetric" and around.dim() > 1
-        self.above = None if for_both else nn.Parameter(around.new_zeros(shape))
-        wide = torch.promote_types(around.dtype, torch.float32)  # sensitivities reach a million and more
+        self.above = None if for_both else nn.Parameter(around.new_zeros(shape, dtype=wide))
         self.register_buffer("scale", around.new_ones((), dtype=wide))
 
     @property

@@ -15,7 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
-from intervalnn.accepted import refuse_input, refuse_model
+from intervalnn.accepted import endless_unless_sound, gap_dtype_of, refuse_gaps, refuse_input, refuse_model
 from intervalnn.beside import teach_compiler
 from intervalnn.capture import Call, Program, capture, refuse_training
 from intervalnn.capture_errors import UnexplainedError
@@ -108,8 +108,9 @@ class IntervalNetwork(nn.Module):
         exact: Take the exact form of the linear rules: bounds tighter by gap times width,
             for half as many products again behind a ReLU, three times as many elsewhere.
             See :mod:`intervalnn.rules.bilinear`.
-        gap_dtype: Data type in which gaps are propagated; by default the model's own.
-            ``torch.bfloat16`` is the fast choice on tensor cores; the point keeps its dtype.
+        gap_dtype: Data type in which gaps are propagated; by default the model's own, and float32 for a model in
+            float16, in which small gaps would vanish. ``torch.bfloat16`` is the fast choice on tensor cores; the
+            point keeps its dtype.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
@@ -137,11 +138,9 @@ class IntervalNetwork(nn.Module):
     ) -> None:
         super().__init__()
         refuse_model(model, IntervalNetwork)
-        if gap_dtype is not None and not gap_dtype.is_floating_point:
-            raise TypeError(f"gap_dtype must be a floating-point dtype, got {gap_dtype}")
         self._model = (model,)  # in a tuple, so that it is no submodule and its parameters are not ours
         self.layers = layers
-        self.form = Form(exact, gap_dtype)
+        self.form = Form(exact, gap_dtype_of(model, gap_dtype))
         self.kind, self.cap = kind, cap
         self.gaps = nn.Module()
         # What predict does to the bounds, first the one, then the other; a call returns them as they are.
@@ -207,7 +206,7 @@ class IntervalNetwork(nn.Module):
         for name, own in self._own.items():
             point = self.model.get_parameter(name).detach()
             has_gaps = own in names
-            result[name] = self._gaps_of(own).interval(point, None) if has_gaps else Interval.of(point)
+            result[name] = self._gaps_of(own).interval(point, self.form.gap_dtype) if has_gaps else Interval.of(point)
         return result
 
     @torch.no_grad()
@@ -309,14 +308,12 @@ class IntervalNetwork(nn.Module):
                 with TURNS.together():
                     outputs = self._outputs(plan, call.tensors, way)
         except Exception as error:
-            refuse_failure(
-                error, self.model, plan, call, [_with_gap_dtype(x, self.form.gap_dtype) for x in call.tensors]
-            )
+            refuse_failure(error, self.model, plan, call, [_given(x, self.form.gap_dtype) for x in call.tensors])
             raise
         return pytree.tree_unflatten(outputs, plan.program.out_spec)
 
     def _outputs(self, plan: Plan, tensors: list[Tensor | Interval], way: _Way) -> tuple[Any, ...]:
-        inputs = [_with_gap_dtype(x, self.form.gap_dtype) for x in tensors]
+        inputs = [_given(x, self.form.gap_dtype) for x in tensors]
         if way.compiled and plan.training:  # what is made of the weights is made anew at each step
             outputs = way.run(plan.whole())(*plan.points, *inputs)
         else:
@@ -425,6 +422,8 @@ class IntervalNetwork(nn.Module):
         _refuse_inside()
         for x in call.tensors:
             refuse_input(x.point if isinstance(x, Interval) else x)
+            if isinstance(x, Interval):
+                refuse_gaps(x.below, x.above)
         modules = list(self.model.modules())
         seen = [(module, _mode_of(module)) for module in modules]
         if any(mode is not False for _, mode in seen):
@@ -657,10 +656,12 @@ def _refuse_not_finite(model: nn.Module) -> None:
             raise ValueError(f"parameter '{name}' has entries that are NaN or infinite; no interval is around them")
 
 
-def _with_gap_dtype(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor | Interval:
-    if dtype is None or not isinstance(x, Interval):
+def _given(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor | Interval:
+    """Return an input in the form that a program takes; gaps that are negative or not a number are without end."""
+    if not isinstance(x, Interval):
         return x
-    return Interval(x.point, x.below.to(dtype), x.above.to(dtype))
+    dtype = dtype or (x.dtype if x.gap_dtype == torch.float16 else x.gap_dtype)
+    return Interval(x.point, *(endless_unless_sound(gap).to(dtype) for gap in (x.below, x.above)))
 
 
 # --- batches ---

@@ -101,7 +101,7 @@ class Network:
         bool, Flag("--exact", "Take the exact form of the linear rules: tighter, for 1.5 to 3 times the products.")
     ] = False
     gap_dtype: Annotated[
-        Literal["float32", "float64", "bfloat16", "float16"] | None,
+        Literal["float32", "float64", "bfloat16"] | None,
         Flag("--gap-dtype", "In which gaps are propagated; by default as the model's numbers."),
     ] = None
 
