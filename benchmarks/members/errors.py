@@ -1,4 +1,4 @@
-"""What a forward may do that has bounds in some cases only, and what else may be given: bounded, or refused with help."""
+"""What has bounds in some cases only, in a forward or as an argument: it is bounded, or refused with help."""
 
 from __future__ import annotations
 
