@@ -29,8 +29,8 @@ from architectures import architecture
 from torch.func import functional_call
 
 import intervalnn as inn
-from intervalnn.cost import versions
-from intervalnn.gaps import Kind
+from intervalnn.evaluation.cost import versions
+from intervalnn.network.gaps import Kind
 
 RESULTS = Path(__file__).parent / "results"
 STEPS = 12

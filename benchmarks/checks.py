@@ -22,9 +22,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import intervalnn as inn
-from intervalnn import capture, faithful, network
-from intervalnn.cost import seconds, versions
-from intervalnn.models import UNet
+from intervalnn.evaluation.cost import seconds, versions
+from intervalnn.network import capture, faithful, network
+from intervalnn.paper.models import UNet
 from networks import zoo
 
 NAMES = (

@@ -21,9 +21,9 @@ import prepare
 import torch
 from torch import Tensor, nn
 
-from intervalnn.exporting import export
-from intervalnn.models import UNet
-from intervalnn.quiet import quiet
+from intervalnn.network.quiet import quiet
+from intervalnn.paper.models import UNet
+from intervalnn.saving.exporting import export
 
 
 def session(path: Path, threads: int) -> onnxruntime.InferenceSession:

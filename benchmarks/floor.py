@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from intervalnn.cost import seconds
-from intervalnn.models import UNet
+from intervalnn.evaluation.cost import seconds
+from intervalnn.paper.models import UNet
 
 
 class Products(TorchDispatchMode):

@@ -42,7 +42,12 @@ MEMORY = 6 * 2**30  # bytes that a process may ask for, torch and all
 SECONDS = 60  # that a case may take
 GUIDED = ["DICOM", "DICOM, no header", "NIfTI", "NIfTI-2", "NPY", "NPZ", "HDF5", "PNG", "TIFF"]
 GUIDED += ["network", "checkpoint", "results", "prediction, NPZ", "configs"]
-INSTRUMENTED = ["intervalnn.data", "intervalnn.config", "intervalnn.results", "intervalnn.container"]
+INSTRUMENTED = [
+    "intervalnn.data",
+    "intervalnn.cli.config",
+    "intervalnn.evaluation.results",
+    "intervalnn.files.container",
+]
 INSTRUMENTED += [
     "pydicom.filereader",
     "nibabel.nifti1",
@@ -171,7 +176,7 @@ def searched_guided(kind: str, seconds: float) -> dict[str, Any]:
 def _search(options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
-    from intervalnn.cost import versions
+    from intervalnn.evaluation.cost import versions
 
     start = time.monotonic()
     kinds = [kind for kind in cases() if options.only in (kind, None)]

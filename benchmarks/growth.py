@@ -22,7 +22,7 @@ import prepare
 import torch
 from torch import nn
 
-from intervalnn.models import UNet
+from intervalnn.paper.models import UNet
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from torch import Tensor
 from torch.nn import functional
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from intervalnn.cost import seconds
-from intervalnn.network import _FUSED
+from intervalnn.evaluation.cost import seconds
+from intervalnn.network.network import _FUSED
 
 CASES = ((64, 64, 512), (128, 64, 512), (128, 128, 256))  # channels in, channels out, height and width
 BATCH = 4

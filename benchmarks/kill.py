@@ -24,7 +24,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from abuse.kills import Found, jobs, one_round
-from intervalnn.cost import versions
+from intervalnn.evaluation.cost import versions
 
 RESULTS = Path(__file__).parent / "results"
 

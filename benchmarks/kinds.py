@@ -18,11 +18,11 @@ from typing import Any, get_args
 import torch
 
 import intervalnn as inn
-from intervalnn.cost import versions
-from intervalnn.experiments import deconvolution
-from intervalnn.experiments.comparison import COVERAGE
-from intervalnn.experiments.scales import DECONVOLUTION
-from intervalnn.gaps import Kind
+from intervalnn.evaluation.cost import versions
+from intervalnn.network.gaps import Kind
+from intervalnn.paper.experiments import deconvolution
+from intervalnn.paper.experiments.comparison import COVERAGE
+from intervalnn.paper.experiments.scales import DECONVOLUTION
 
 SCORE, DIRECTION = "winkler at equal coverage", "direction_accuracy"
 

@@ -30,10 +30,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import intervalnn as inn
-from intervalnn.cost import seconds
-from intervalnn.models import UNet
+from intervalnn.data.tiling import Halo, predict_tiled
+from intervalnn.evaluation.cost import seconds
+from intervalnn.paper.models import UNet
 from intervalnn.prediction import Prediction
-from intervalnn.tiling import Halo, predict_tiled
 
 TITLES = {
     "image": "An image of 2048 x 2048 through the paper's U-Net",

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from intervalnn.cost import peak_bytes, seconds, versions
+from intervalnn.evaluation.cost import peak_bytes, seconds, versions
 
 Variant = Callable[[], Any]
 

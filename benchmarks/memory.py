@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 import intervalnn as inn
 from intervalnn import losses
-from intervalnn.models import UNet
+from intervalnn.paper.models import UNet
 
 
 def step(module: nn.Module, loss: losses.Loss, x: Tensor, y: Tensor) -> Callable[[], None]:

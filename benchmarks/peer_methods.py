@@ -34,7 +34,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import intervalnn as inn
 from intervalnn import Prediction, losses
-from intervalnn.cost import versions
+from intervalnn.evaluation.cost import versions
 from intervalnn.methods import (
     ConstantWidth,
     Ensemble,

@@ -18,7 +18,7 @@ import prepare
 import torch
 from torch import Tensor, nn
 
-from intervalnn.models import UNet
+from intervalnn.paper.models import UNet
 
 
 def dropout_passes(args: argparse.Namespace, model: nn.Module, x: Tensor, passes: int) -> Callable[[], Tensor]:

@@ -27,7 +27,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from intervalnn.cost import versions
+from intervalnn.evaluation.cost import versions
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES = {

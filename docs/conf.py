@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-from intervalnn.version import __version__
+from intervalnn import __version__
 
 project = "intervalnn"
 author = "the intervalnn authors"

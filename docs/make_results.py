@@ -11,9 +11,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from intervalnn.experiments import tab_deconvolution, tab_images, tables
-from intervalnn.report.curves import pooled
-from intervalnn.results import Results, Run
+from intervalnn.evaluation.report.curves import pooled
+from intervalnn.evaluation.results import Results, Run
+from intervalnn.paper.experiments import tab_deconvolution, tab_images, tables
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "results" / "deconv" / "paper"

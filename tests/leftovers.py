@@ -14,8 +14,8 @@ from torch import nn
 from torch._export.utils import _collect_all_valid_cia_ops
 from torch._ops import OpOverload, OpOverloadPacket
 
-from intervalnn.quiet import _Muted, _Pattern
-from intervalnn.undisturbed import TABLES
+from intervalnn.network.quiet import _Muted, _Pattern
+from intervalnn.network.undisturbed import TABLES
 
 __all__ = ["Snapshot"]
 
@@ -94,5 +94,7 @@ def _own_marks() -> Iterator[str]:
         yield "a filter of warnings is left"
     if any(isinstance(stream, _Muted) for stream in (sys.stdout, sys.stderr)):
         yield "a muted stream is left"
-    if any(f.__module__ == "intervalnn.quiet" for _, logger in _loggers() for f in logger.filters if callable(f)):
+    if any(
+        f.__module__ == "intervalnn.network.quiet" for _, logger in _loggers() for f in logger.filters if callable(f)
+    ):
         yield "a filter of logs is left"

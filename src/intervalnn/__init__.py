@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from intervalnn.version import __version__
+__version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from intervalnn import bayes, data, guarantee, losses, methods, metrics, models, rules, tasks, tiling, view, volumes
-    from intervalnn.allocation import keep_freed_memory
-    from intervalnn.calibration import Calibration, calibrate
-    from intervalnn.evaluation import evaluate
-    from intervalnn.exporting import export
+    from intervalnn import data, methods, metrics, rules, tasks, view
+    from intervalnn.calibration import Calibration, calibrate, guarantee
+    from intervalnn.cli.allocation import keep_freed_memory
+    from intervalnn.data import tiling, volumes
+    from intervalnn.evaluation import Results, evaluate
     from intervalnn.interval import Interval
     from intervalnn.methods import (
         ConstantWidth,
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
         QuantileHeads,
     )
     from intervalnn.network import IntervalNetwork
-    from intervalnn.prediction import Prediction
-    from intervalnn.results import Results
+    from intervalnn.paper import bayes, models
+    from intervalnn.prediction import Method, Prediction
     from intervalnn.saving import load
+    from intervalnn.saving.exporting import export
     from intervalnn.table import MissingRuleError, apply, rule
-    from intervalnn.training import fit
+    from intervalnn.training import fit, losses
 
 __all__ = [
     "Calibration",
@@ -39,6 +40,7 @@ __all__ = [
     "IntervalLossHeads",
     "IntervalNetwork",
     "MCDropout",
+    "Method",
     "MissingRuleError",
     "Prediction",
     "ProbOut",
@@ -67,12 +69,12 @@ __all__ = [
     "volumes",
 ]
 
-# Which module has each name that is no module itself.
+# Where each name lies that is no package of this one.
 _HOMES = {
-    "allocation": ("keep_freed_memory",),
-    "calibration": ("Calibration", "calibrate"),
-    "evaluation": ("evaluate",),
-    "exporting": ("export",),
+    "calibration": ("Calibration", "calibrate", "guarantee"),
+    "cli.allocation": ("keep_freed_memory",),
+    "data": ("tiling", "volumes"),
+    "evaluation": ("Results", "evaluate"),
     "interval": ("Interval",),
     "methods": (
         "ConstantWidth",
@@ -84,13 +86,14 @@ _HOMES = {
         "QuantileHeads",
     ),
     "network": ("IntervalNetwork",),
-    "prediction": ("Prediction",),
-    "results": ("Results",),
+    "paper": ("bayes", "models"),
+    "prediction": ("Method", "Prediction"),
     "saving": ("load",),
+    "saving.exporting": ("export",),
     "table": ("MissingRuleError", "apply", "rule"),
-    "training": ("fit",),
+    "training": ("fit", "losses"),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
@@ -98,8 +101,10 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import_module("intervalnn.rules")  # which fills the table that all else looks things up in
-    module = import_module(f"intervalnn.{_HOME.get(name, name)}")
-    found = globals()[name] = getattr(module, name) if name in _HOME else module
+    home = import_module(f"intervalnn.{_HOME.get(name, name)}")
+    if name in _HOME and not hasattr(home, name):  # a module of that room
+        import_module(f"{home.__name__}.{name}")
+    found = globals()[name] = getattr(home, name) if name in _HOME else home
     return found
 
 

@@ -1,18 +1,18 @@
-"""Prediction: what every method returns and every metric takes."""
+"""Prediction: what every method returns and every metric takes; Method: what predicts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
 
-__all__ = ["Prediction"]
+__all__ = ["Method", "Prediction"]
 
 _KEYS = ("point", "lower", "upper", "below", "above", "score", "direction")
 
@@ -132,3 +132,11 @@ class Prediction(Mapping[str, Tensor]):
     def _each(self, part: Callable[[str], Tensor]) -> Prediction:
         names = (field.name for field in fields(self))
         return Prediction(**{name: part(name) for name in names if getattr(self, name) is not None})
+
+
+class Method(Protocol):
+    """Anything that predicts with bounds: an interval network, or a baseline."""
+
+    def predict(self, *args: Any) -> Prediction:
+        """Return point, bounds, score and direction."""
+        ...

@@ -20,10 +20,10 @@ from safetensors.torch import load
 from abuse.lines import LEAVES, Line, drawn
 from abuse.project import project
 from abuse.running import Ended, run, run_as_process
+from intervalnn.cli.config import ConfigError, from_sources, options_of
+from intervalnn.cli.config.options import Calibrate
 from intervalnn.cli.screen import describe
-from intervalnn.config import ConfigError, from_sources, options_of
-from intervalnn.config.options import Calibrate
-from intervalnn.results import Results
+from intervalnn.evaluation.results import Results
 
 __all__ = ["case", "check"]
 

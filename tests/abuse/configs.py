@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from abuse.mutations import changed, mutated, odd_value
-from intervalnn.config import Config, ConfigError, from_sources, options_of
-from intervalnn.config.options import sections
+from intervalnn.cli.config import Config, ConfigError, from_sources, options_of
+from intervalnn.cli.config.options import sections
 
 __all__ = ["OPTIONS", "case", "check", "shown", "table", "toml"]
 

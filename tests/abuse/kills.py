@@ -30,15 +30,15 @@ from torch.utils.data import DataLoader, TensorDataset
 import intervalnn as inn
 from intervalnn.cli.folder import Folder
 from intervalnn.data import Geometry, Volume
-from intervalnn.experiments.inputs import inputs
-from intervalnn.exporting import export
+from intervalnn.data.volumes import write_volume
+from intervalnn.evaluation.results import Measured, Run
+from intervalnn.paper.experiments.inputs import inputs
 from intervalnn.prediction import Prediction
-from intervalnn.results import Measured, Run
-from intervalnn.saving import save
+from intervalnn.saving.exporting import export
+from intervalnn.saving.saving import save
 from intervalnn.tasks import Denoising
-from intervalnn.training import fit
+from intervalnn.training.loop import fit
 from intervalnn.view import save_npz
-from intervalnn.volumes import write_volume
 
 STEPS = 12  # versions of a file, epochs of a fit, files of a cache
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.(tmp|old)")

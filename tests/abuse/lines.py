@@ -13,8 +13,8 @@ from abuse.configs import OPTIONS, shown, table, toml
 from abuse.mutations import TEXTS, changed, mutated, odd_value
 from abuse.project import PATHS
 from intervalnn.cli import main
-from intervalnn.config import Option
-from intervalnn.config.values import arms
+from intervalnn.cli.config import Option
+from intervalnn.cli.config.values import arms
 
 __all__ = ["LEAVES", "RIGHT", "Line", "drawn"]
 

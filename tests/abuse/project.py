@@ -15,8 +15,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 import intervalnn as inn
+from intervalnn.evaluation.results import Measured, Run
 from intervalnn.prediction import Prediction
-from intervalnn.results import Measured, Run
 from intervalnn.view import save_npz
 
 __all__ = ["PATHS", "project"]

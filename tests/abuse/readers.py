@@ -25,7 +25,7 @@ from PIL import Image
 from pydicom.uid import JPEG2000Lossless, JPEGLSLossless, RLELossless
 
 from abuse.mutations import changed, mutated
-from data.dicoms import SECRETS, pixels, save, save_bare, slice_of
+from data.readers.dicoms import SECRETS, pixels, save, save_bare, slice_of
 from intervalnn import data
 
 __all__ = ["READERS", "Mutation", "Reader", "gzipped", "zipped"]

@@ -18,9 +18,11 @@ import torch.distributed  # noqa: F401 - all that is slow to import is, before C
 from click.testing import CliRunner
 
 from abuse.lines import Line
-from intervalnn import demo, exporting, training  # noqa: F401
+from intervalnn import training  # noqa: F401
 from intervalnn.cli import main
-from intervalnn.report import html  # noqa: F401
+from intervalnn.evaluation.report import html  # noqa: F401
+from intervalnn.paper import demo  # noqa: F401
+from intervalnn.saving import exporting  # noqa: F401
 
 __all__ = ["Ended", "run", "run_as_process"]
 

@@ -22,17 +22,18 @@ from torch import nn
 import intervalnn as inn
 from abuse.mutations import changed, mutated
 from abuse.readers import Mutation, gzipped, zipped
-from intervalnn import container, hub
-from intervalnn.calibration import calibrate
+from intervalnn.calibration.calibration import calibrate
+from intervalnn.calibration.guarantee import Offsets
 from intervalnn.cli.samples import samples_in
 from intervalnn.cli.weights import read_weights
 from intervalnn.data import Volume
 from intervalnn.data import read as read_data
-from intervalnn.engine import TorchEngine
-from intervalnn.guarantee import Offsets
-from intervalnn.history import Epoch, History, State
+from intervalnn.evaluation.results import Measured, Results, Run
+from intervalnn.files import container
 from intervalnn.prediction import Prediction
-from intervalnn.results import Measured, Results, Run
+from intervalnn.saving import hub
+from intervalnn.training.engine import TorchEngine
+from intervalnn.training.history import Epoch, History, State
 from intervalnn.view import load_npz, save_npz
 from intervalnn.view.nifti import load_nifti
 

@@ -14,13 +14,13 @@ import pytest
 import torch
 
 from abuse.saved import SAVED
-from data.dicoms import pixels, save, slice_of
+from data.readers.dicoms import pixels, save, slice_of
 from intervalnn import data
+from intervalnn.cli.config import ConfigError, from_sources
 from intervalnn.cli.weights import read_weights
-from intervalnn.config import ConfigError, from_sources
-from intervalnn.data.npy import Npz
-from intervalnn.history import _read
-from intervalnn.results import Results
+from intervalnn.data.readers.npy import Npz
+from intervalnn.evaluation.results import Results
+from intervalnn.training.history import _read
 
 
 def promising(shape: tuple[int, ...]) -> bytes:

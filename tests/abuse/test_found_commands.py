@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from abuse.lines import MODEL, NET
 from abuse.project import project
 from intervalnn.cli import main
-from intervalnn.experiments.deconvolution import examples
-from intervalnn.results import Measured, Run
+from intervalnn.evaluation.results import Measured, Run
+from intervalnn.paper.experiments.deconvolution import examples
 
 Inn = Callable[..., Result]
 FIT = ["fit", *(word for group in MODEL for word in group), "--data", "d", "--epochs", "1"]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import intervalnn
 from cli.conftest import MODEL, Inn
-from data.dicoms import pixels, save, slice_of
+from data.readers.dicoms import pixels, save, slice_of
 from intervalnn.cli import main
 
 NET = ["--net", "net.safetensors", *MODEL]

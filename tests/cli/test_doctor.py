@@ -12,7 +12,7 @@ from torch import Tensor
 from intervalnn import interval
 from intervalnn.cli import main
 from intervalnn.cli.known import SENSITIVITIES, deviations
-from intervalnn.rules import bilinear
+from intervalnn.rules.products import bilinear
 
 
 def zero_at_zero(x: Tensor) -> Tensor:

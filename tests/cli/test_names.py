@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import MODEL, Inn
-from intervalnn.demo import named
+from intervalnn.paper.demo import named
 
 NAMES = [
     "\x1b[31mred\x1b]0;title\x07",
@@ -123,7 +123,7 @@ def test_a_missing_extra_is_told_before_the_work(
     words: list[str], package: str | None, extra: str | None, inn: Inn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from intervalnn.cli import models
-    from intervalnn.experiments import reproduce
+    from intervalnn.paper.experiments import reproduce
 
     def fail(*_: object, **__: object) -> None:
         pytest.fail("it has begun")

@@ -18,7 +18,7 @@ import torch
 
 import intervalnn
 from cli.conftest import MODEL, Inn
-from data.dicoms import series
+from data.readers.dicoms import series
 from intervalnn.cli import jobs
 from intervalnn.view import load_npz
 from intervalnn.view.nifti import load_nifti

@@ -9,7 +9,7 @@ import pytest
 
 from abuse.places import no_larger_files, read_only
 from cli.conftest import MODEL, Inn
-from intervalnn import training
+from intervalnn.training import loop as training
 
 NET = ["--net", "net.safetensors", *MODEL]
 COMMANDS = {

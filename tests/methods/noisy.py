@@ -23,7 +23,7 @@ from intervalnn.methods import (
 )
 from intervalnn.methods.baseline import Baseline
 from intervalnn.methods.copies import own_copy
-from intervalnn.training import History
+from intervalnn.training.loop import History
 
 MAKERS: dict[str, Callable[[nn.Module], Baseline]] = {
     "MCDropout": lambda model: MCDropout(model, samples=8),

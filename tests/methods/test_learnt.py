@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import intervalnn as inn
 from intervalnn import losses
-from intervalnn.guarantee import beta_for_coverage
+from intervalnn.calibration.guarantee import beta_for_coverage
 from intervalnn.methods import ConstantWidth, ErrorPredictor, IntervalLossHeads, MCDropout, ProbOut, QuantileHeads
 
 EPOCHS = 30  # of 16 steps

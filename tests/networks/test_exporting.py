@@ -12,7 +12,7 @@ from soundness import set_random_gaps
 from zoo import ZOO, Case
 
 import intervalnn as inn
-from intervalnn.exporting import export
+from intervalnn.saving.exporting import export
 
 # Complex numbers: torch's translations to ONNX know too few operations on them.
 COMPLEX = {"Fourier neural operator, complex weights", "Fourier neural operator, real weights"}

@@ -14,7 +14,7 @@ from torch._ops import OpOverload
 
 import intervalnn as inn
 from intervalnn import Interval
-from intervalnn.discrete import Discrete
+from intervalnn.rules.answers import Discrete
 
 # How intervals can lie: on either side of zero or across it, with gaps missing, tiny or large.
 PATTERNS = ("positive", "negative", "straddling", "some gaps", "tiny", "large", "at zero")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from intervalnn.data import Geometry, Volume
+from intervalnn.data.volumes import write_volume
 from intervalnn.view.nifti import load_nifti, nifti_sets
-from intervalnn.volumes import write_volume
 from view.made import prediction
 
 nibabel = pytest.importorskip("nibabel", reason="reading NIfTI files needs nibabel")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from intervalnn.calibration import calibrate
+from intervalnn.calibration.calibration import calibrate
 from intervalnn.methods import ConstantWidth
 from intervalnn.prediction import Prediction
 from intervalnn.view import load_npz, save_npz

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from intervalnn.allocation import keep_freed_memory
+from intervalnn import __version__
 from intervalnn.cli import calibrate, demo, doctor, evaluate, explain, export, fit, predict, report, reproduce, view
+from intervalnn.cli.allocation import keep_freed_memory
 from intervalnn.cli.command import Commands
-from intervalnn.version import __version__
 
 __all__ = ["main"]
 

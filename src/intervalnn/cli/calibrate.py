@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.config import Config, settings
 from intervalnn.cli.flags import model_flags
 from intervalnn.cli.screen import Screen
-from intervalnn.config import Config, settings
 
 __all__ = ["calibrate"]
 
@@ -22,7 +22,7 @@ __all__ = ["calibrate"]
 )
 def calibrate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     """Make the bounds hold on new data, and say what is promised."""
-    from intervalnn.calibration import calibrate as run
+    from intervalnn.calibration.calibration import calibrate as run
     from intervalnn.cli.loaders import loader_of
     from intervalnn.cli.models import device_of, holds_model, load_network
 

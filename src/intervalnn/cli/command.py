@@ -13,11 +13,11 @@ from typing import Any
 
 import click
 
+from intervalnn.cli.config import Config, ConfigError, Option, from_sources, options_of
 from intervalnn.cli.flags import TitledOption, as_flag
 from intervalnn.cli.screen import Failed, Screen, Stopped, describe
-from intervalnn.config import Config, ConfigError, Option, from_sources, options_of
-from intervalnn.files import check_writable
-from intervalnn.printable import printable
+from intervalnn.files.printable import printable
+from intervalnn.files.whole import check_writable
 
 __all__ = ["Commands", "command", "refuse_existing"]
 

@@ -10,7 +10,7 @@ import click
 from intervalnn.cli.command import command
 from intervalnn.cli.extras import require
 from intervalnn.cli.screen import Screen
-from intervalnn.files import check_writable
+from intervalnn.files.whole import check_writable
 
 __all__ = ["demo"]
 
@@ -32,7 +32,7 @@ def demo(screen: Screen, *, out: Path) -> dict[str, Any]:
     check_writable(out / "README.md")
     from rich.console import Console
 
-    from intervalnn.demo import demo as run
+    from intervalnn.paper.demo import demo as run
 
     found = run(out, Console(quiet=screen.quiet or screen.json))
     return {"out": out, "picture": out / "demo.png", "noises": list(found)}

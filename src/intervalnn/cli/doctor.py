@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from intervalnn import __version__
 from intervalnn.cli.command import command
 from intervalnn.cli.screen import Failed, Screen
-from intervalnn.version import __version__
 
 __all__ = ["doctor"]
 

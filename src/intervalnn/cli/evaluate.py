@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.config import Config, did_you_mean
 from intervalnn.cli.screen import Screen
-from intervalnn.config import Config, did_you_mean
-from intervalnn.printable import printable
+from intervalnn.files.printable import printable
 
 if TYPE_CHECKING:
     from torch import device as Device
     from torch import nn
 
-    from intervalnn.results import Results
+    from intervalnn.evaluation.results import Results
 
 __all__ = ["evaluate"]
 
@@ -47,7 +47,7 @@ def evaluate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, An
 
     from intervalnn.cli.loaders import loader_of
     from intervalnn.cli.models import device_of
-    from intervalnn.evaluation import evaluate as run
+    from intervalnn.evaluation.evaluation import evaluate as run
 
     chosen = config.evaluate
     assert chosen.data is not None and chosen.out is not None
@@ -90,7 +90,7 @@ def _methods(config: Config, device: Device) -> tuple[dict[str, Any], nn.Module]
     """Return the networks and methods by name, and a model with its weights."""
     from intervalnn.cli.models import load_network, make_model
     from intervalnn.cli.references import call, resolve
-    from intervalnn.pairs import is_fitted
+    from intervalnn.data.loading import is_fitted
 
     chosen = config.evaluate
     # Each file gets a model of its own, since it may bring the model's weights along.

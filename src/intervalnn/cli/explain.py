@@ -6,9 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.config import Config
 from intervalnn.cli.extras import require
 from intervalnn.cli.screen import Screen
-from intervalnn.config import Config
 
 __all__ = ["explain"]
 
@@ -25,7 +25,7 @@ def explain(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     """Show which layers open the bounds, and how far."""
     from intervalnn.cli.loaders import loader_of
     from intervalnn.cli.models import device_of, load_network
-    from intervalnn.pairs import arguments, split
+    from intervalnn.data.loading import arguments, split
 
     chosen = config.explain
     assert chosen.net is not None and chosen.data is not None

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.config import Config
 from intervalnn.cli.screen import Screen
-from intervalnn.config import Config
-from intervalnn.printable import printable
+from intervalnn.files.printable import printable
 
 if TYPE_CHECKING:
     from torch import device as Device
@@ -31,7 +31,7 @@ def export(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]
     DATA is as for inn fit, but the targets may be missing: a folder with x.npy, or that file, will do.
     """
     from intervalnn.cli.models import device_of, load_network
-    from intervalnn.exporting import export as write
+    from intervalnn.saving.exporting import export as write
 
     chosen = config.export
     assert chosen.net is not None and chosen.data is not None and chosen.out is not None
@@ -51,7 +51,7 @@ def _example(config: Config, model: nn.Module, device: Device) -> tuple[Any, ...
     from intervalnn.cli.inputs import inputs_in, is_arrays
     from intervalnn.cli.loaders import dtype_of, loader_of, tried
     from intervalnn.cli.references import is_reference
-    from intervalnn.pairs import arguments, split
+    from intervalnn.data.loading import arguments, split
 
     source, size = config.export.data, config.batch_size
     assert source is not None

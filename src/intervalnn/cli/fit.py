@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.config import Config, settings
 from intervalnn.cli.flags import model_flags
 from intervalnn.cli.screen import Screen, Stopped
-from intervalnn.config import Config, settings
-from intervalnn.printable import printable
+from intervalnn.files.printable import printable
 
 if TYPE_CHECKING:
-    from intervalnn.history import History
-    from intervalnn.network import IntervalNetwork
+    from intervalnn.network.network import IntervalNetwork
+    from intervalnn.training.history import History
 
 __all__ = ["fit"]
 
@@ -122,7 +122,7 @@ def _summary(net: IntervalNetwork, history: History) -> dict[str, Any]:
 
 def _fitted(screen: Screen, net: IntervalNetwork, train: Any, val: Any, config: Config, checkpoint: Path) -> History:
     """Fit, or go on with it; say how to go on where it ends too early."""
-    from intervalnn.training import fit as run
+    from intervalnn.training.loop import fit as run
 
     chosen = config.fit
     if checkpoint.exists():

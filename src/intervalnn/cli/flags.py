@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 
-from intervalnn.config import Option
-from intervalnn.config.options import Model
-from intervalnn.config.values import LARGEST, arms
+from intervalnn.cli.config import Option
+from intervalnn.cli.config.options import Model
+from intervalnn.cli.config.values import LARGEST, arms
 
 __all__ = ["TitledOption", "as_flag", "model_flags"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from intervalnn.files import beside, replace_folder
+from intervalnn.files.whole import beside, replace_folder
 
 __all__ = ["Folder"]
 

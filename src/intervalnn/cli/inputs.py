@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.cli.samples import INPUT, TARGET, as_tensor, load_array, load_arrays, named
-from intervalnn.limits import MAX_GIB
+from intervalnn.files.limits import MAX_GIB
 
 __all__ = ["Input", "inputs_in", "is_arrays"]
 

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from rich.progress import track
 
+from intervalnn.cli.config.options import Predict
 from intervalnn.cli.inputs import Input, inputs_in
 from intervalnn.cli.loaders import dtype_of, tried
-from intervalnn.config.options import Predict
 from intervalnn.data import Volume, read
-from intervalnn.network import IntervalNetwork
-from intervalnn.pairs import one
+from intervalnn.data.loading import one
+from intervalnn.data.volumes import predict_volume, write_volume
+from intervalnn.network.network import IntervalNetwork
 from intervalnn.prediction import Prediction
 from intervalnn.view import save_npz
-from intervalnn.volumes import predict_volume, write_volume
 
 __all__ = ["Job", "array_jobs", "volume_jobs"]
 

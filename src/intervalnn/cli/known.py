@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from intervalnn.network import IntervalNetwork
-from intervalnn.training import fit
+from intervalnn.network.network import IntervalNetwork
+from intervalnn.training.loop import fit
 
 __all__ = ["deviations"]
 

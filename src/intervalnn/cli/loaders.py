@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from intervalnn.cli.references import call, is_reference, resolve
 from intervalnn.cli.samples import samples_in
-from intervalnn.limits import MAX_GIB
-from intervalnn.pairs import arguments, split
+from intervalnn.data.loading import arguments, split
+from intervalnn.files.limits import MAX_GIB
 
 __all__ = ["dtype_of", "loader_of", "tried"]
 

@@ -11,12 +11,12 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from intervalnn import config
+from intervalnn.cli import config
+from intervalnn.cli.config.options import Model, Network
 from intervalnn.cli.references import call, resolve
 from intervalnn.cli.weights import fill, read_weights
-from intervalnn.config.options import Model, Network
-from intervalnn.network import IntervalNetwork
-from intervalnn.saving import MODEL, load
+from intervalnn.network.network import IntervalNetwork
+from intervalnn.saving.saving import MODEL, load
 
 __all__ = ["device_of", "holds_model", "load_network", "make_model", "new_network", "warn_if_random"]
 

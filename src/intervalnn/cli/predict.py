@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.config import Config
 from intervalnn.cli.extras import require
 from intervalnn.cli.screen import Screen, Stopped
-from intervalnn.config import Config
 
 if TYPE_CHECKING:
     from intervalnn.cli.jobs import Job
@@ -86,7 +86,7 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
 
 
 def _single(screen: Screen, job: Job, out: Path) -> Path:
-    from intervalnn.volumes import check_replaceable
+    from intervalnn.data.volumes import check_replaceable
 
     if job.suffix and out.suffix != job.suffix:
         raise click.UsageError(f"--out must end in {job.suffix} for this input, got {out}.")

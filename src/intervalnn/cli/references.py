@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from intervalnn.config import did_you_mean
+from intervalnn.cli.config import did_you_mean
 
 __all__ = ["call", "is_reference", "resolve"]
 

@@ -27,7 +27,7 @@ def report(screen: Screen, *, results: Path, out: Path, overwrite: bool) -> dict
 
     RESULTS is a folder that inn evaluate, inn demo or inn reproduce wrote to.
     """
-    from intervalnn.report.html import write_report
+    from intervalnn.evaluation.report.html import write_report
 
     refuse_existing(out, overwrite, ends=".html", reads=(results,))
     for kind in ("tables", "figures"):

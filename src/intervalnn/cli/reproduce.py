@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from intervalnn.cli.extras import require
-from intervalnn.files import check_writable
-from intervalnn.limits import MAX_GIB
-from intervalnn.printable import printable
+from intervalnn.files.limits import MAX_GIB
+from intervalnn.files.printable import printable
+from intervalnn.files.whole import check_writable
 
 __all__ = ["reproduce"]
 
@@ -74,7 +74,7 @@ def _run(folder: Path, make: Callable[[Callable[[str], None]], list[Path]]) -> N
 @_shared
 def deconv(scale: str, seeds: tuple[int, ...], device: str, out: Path | None, draw_only: bool) -> None:
     """The 1D deconvolution: every method, figure and number. A run that was stopped goes on."""
-    from intervalnn.experiments.reproduce import draw_deconvolution, reproduce_deconvolution
+    from intervalnn.paper.experiments.reproduce import draw_deconvolution, reproduce_deconvolution
 
     folder = out or Path("results/deconv") / scale
     if draw_only:
@@ -110,7 +110,7 @@ def _images(task: str, about: str) -> None:
         out: Path | None,
         draw_only: bool,
     ) -> None:
-        from intervalnn.experiments.reproduce import draw_images, reproduce_images
+        from intervalnn.paper.experiments.reproduce import draw_images, reproduce_images
 
         folder = out or Path("results") / task / scale
         if draw_only:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from intervalnn.data.npy import Npz, load_mapped
-from intervalnn.limits import MAX_GIB
+from intervalnn.data.readers.npy import Npz, load_mapped
+from intervalnn.files.limits import MAX_GIB
 
 __all__ = ["INPUT", "TARGET", "Samples", "as_tensor", "load_array", "load_arrays", "named", "samples_in"]
 

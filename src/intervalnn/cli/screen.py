@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from intervalnn.printable import printable
+from intervalnn.files.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

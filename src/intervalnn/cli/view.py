@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from intervalnn.cli.command import command, refuse_existing
+from intervalnn.cli.config import Config, settings
 from intervalnn.cli.screen import Screen
-from intervalnn.config import Config, settings
 
 __all__ = ["view"]
 

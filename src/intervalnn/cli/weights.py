@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from intervalnn.config import did_you_mean
-from intervalnn.container import read_tensors, verify_archive
-from intervalnn.limits import check_file
+from intervalnn.cli.config import did_you_mean
+from intervalnn.files.container import read_tensors, verify_archive
+from intervalnn.files.limits import check_file
 
 __all__ = ["fill", "read_weights"]
 

@@ -11,7 +11,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
-from intervalnn.calibration import Calibration
+from intervalnn.calibration.calibration import Calibration
 from intervalnn.methods.copies import evaluating, in_eval_mode, output_of
 from intervalnn.metrics.checks import share
 from intervalnn.prediction import Prediction

@@ -6,12 +6,12 @@ from typing import Any
 
 from torch import nn
 
-from intervalnn import losses
-from intervalnn.guarantee import beta_for_coverage
+from intervalnn.calibration.guarantee import beta_for_coverage
 from intervalnn.interval import Interval
 from intervalnn.methods.headed import Headed
 from intervalnn.methods.heads import HeadsKind
 from intervalnn.prediction import Prediction
+from intervalnn.training import losses
 
 __all__ = ["IntervalLossHeads", "QuantileHeads"]
 

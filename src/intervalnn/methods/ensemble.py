@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from intervalnn import losses
 from intervalnn.methods.baseline import Baseline
 from intervalnn.methods.copies import in_eval_mode, output_of, own_copy, seeded
 from intervalnn.prediction import Prediction
+from intervalnn.training import losses
 
 __all__ = ["Ensemble"]
 

@@ -7,10 +7,10 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
-from intervalnn import losses
 from intervalnn.interval import Interval
 from intervalnn.methods.headed import Headed
 from intervalnn.prediction import Prediction
+from intervalnn.training import losses
 
 __all__ = ["ErrorPredictor"]
 

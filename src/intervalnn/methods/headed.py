@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from intervalnn import losses
 from intervalnn.methods.baseline import Baseline
 from intervalnn.methods.heads import Heads, HeadsKind
+from intervalnn.training import losses
 
 __all__ = ["Headed"]
 

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from intervalnn import losses
 from intervalnn.methods.headed import Headed
 from intervalnn.prediction import Prediction
+from intervalnn.training import losses
 
 __all__ = ["ProbOut"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from intervalnn.guarantee import MarkovCurve, markov_curve
+from intervalnn.calibration.guarantee import MarkovCurve, markov_curve
 from intervalnn.metrics.correlation import RankCorrelation, pearson, pwcc, spearman
 from intervalnn.metrics.density import crps, nll
 from intervalnn.metrics.direction import DirectionCurve, Directions, direction_accuracy, direction_curve

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from intervalnn.guarantee import MarkovCurve, markov_of, markov_sums
+from intervalnn.calibration.guarantee import MarkovCurve, markov_of, markov_sums
 from intervalnn.metrics.checks import compared
 from intervalnn.prediction import Prediction
 

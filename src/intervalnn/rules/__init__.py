@@ -3,7 +3,6 @@
 from intervalnn.rules import (
     arithmetic,
     attention,
-    bilinear,
     choice,
     comparison,
     complex_functions,
@@ -19,18 +18,17 @@ from intervalnn.rules import (
     normalization,
     odd,
     positions,
+    products,
     reduction,
     refusals,
     special,
     structure,
-    trilinear,
 )
 from intervalnn.rules.discrete import bounded
 
 __all__ = [
     "arithmetic",
     "attention",
-    "bilinear",
     "bounded",
     "choice",
     "comparison",
@@ -47,9 +45,9 @@ __all__ = [
     "normalization",
     "odd",
     "positions",
+    "products",
     "reduction",
     "refusals",
     "special",
     "structure",
-    "trilinear",
 ]

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval, cut, plus
-from intervalnn.kinks import ahead
+from intervalnn.rules.answers import Discrete
+from intervalnn.rules.kinks import ahead
 from intervalnn.table import apply, aten, rule
 
 Operand = Interval | Tensor | float

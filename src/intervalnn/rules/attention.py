@@ -11,7 +11,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval, capped, cut
 from intervalnn.rules.arithmetic import around, least, point_of
-from intervalnn.rules.bilinear import bound_product, split
+from intervalnn.rules.products.bilinear import bound_product, split
 from intervalnn.table import apply, aten, rule
 
 Value = Interval | Tensor

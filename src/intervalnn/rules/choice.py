@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval
 from intervalnn.rules import structure
+from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import around, gap_dtype_for, most, point_of
 from intervalnn.rules.complexes import box, parts
 from intervalnn.table import aten, rule

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval
+from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.table import aten, rule
 

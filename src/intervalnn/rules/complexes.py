@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.kinks import norm_beyond
+from intervalnn.rules.kinks import norm_beyond
 from intervalnn.table import apply, aten, complex_rule, rule
 
 Value = Interval | Tensor

@@ -13,9 +13,9 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval
 from intervalnn.rules import monotone, structure
+from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.rules.comparison import unequal
 from intervalnn.table import MissingRuleError, Rule, aten

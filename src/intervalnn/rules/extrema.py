@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, capped
-from intervalnn.kinks import ahead
 from intervalnn.rules.arithmetic import known_ends, least, most, still
+from intervalnn.rules.kinks import ahead
 from intervalnn.table import aten, rule
 
 Function = Callable[..., Tensor]

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 from intervalnn.rules.arithmetic import gap_dtype_for, point_of
-from intervalnn.rules.bilinear import gaps, split
 from intervalnn.rules.complexes import has_complex
+from intervalnn.rules.products.bilinear import gaps, split
 from intervalnn.table import aten, rule
 
 Value = Interval | Tensor

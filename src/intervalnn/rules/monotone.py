@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval, capped, cut
-from intervalnn.kinks import ahead, beyond
+from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import gap_dtype_for, known_ends, least, most, point_of, still, unmoved
+from intervalnn.rules.kinks import ahead, beyond
 from intervalnn.table import Sign, apply, aten, rule
 
 Function = Callable[..., Tensor]

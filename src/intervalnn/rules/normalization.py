@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
-from intervalnn.kinks import norm_beyond
 from intervalnn.rules.arithmetic import add, around, mul, point_of, square, sub, unmoved
+from intervalnn.rules.kinks import norm_beyond
 from intervalnn.table import apply, aten, rule
 
 Value = Interval | Tensor

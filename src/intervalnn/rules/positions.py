@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.discrete import Discrete
 from intervalnn.interval import Interval
+from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import known_ends
 from intervalnn.rules.comparison import has_ends, reach
 from intervalnn.table import aten, rule

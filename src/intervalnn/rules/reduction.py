@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.kinks import ahead
 from intervalnn.rules.arithmetic import absolute, gap_dtype_for, point_of
+from intervalnn.rules.kinks import ahead
 from intervalnn.rules.structure import by_parts
 from intervalnn.table import aten, rule
 

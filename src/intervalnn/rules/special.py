@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, capped, cut
-from intervalnn.kinks import norm_beyond, slopes_ahead
 from intervalnn.rules.arithmetic import (
     absolute,
     corners,
@@ -23,6 +22,7 @@ from intervalnn.rules.arithmetic import (
     still,
 )
 from intervalnn.rules.extrema import valley
+from intervalnn.rules.kinks import norm_beyond, slopes_ahead
 from intervalnn.rules.monotone import decreasing, monotone
 from intervalnn.table import aten, rule
 

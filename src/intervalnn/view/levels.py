@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from intervalnn.printable import printable
+from intervalnn.files.printable import printable
 from intervalnn.view.record import Array, Record
 
 __all__ = ["LAST", "NO_NUMBER", "Levels"]

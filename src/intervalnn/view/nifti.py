@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from intervalnn.data.nifti import load, nibabel
-from intervalnn.data.volume import canonical, upright
-from intervalnn.limits import MAX_GIB, NotTaken
+from intervalnn.data.readers.nifti import load, nibabel
+from intervalnn.data.readers.volume import canonical, upright
+from intervalnn.files.limits import MAX_GIB, NotTaken
 from intervalnn.view.record import Array, Record, assemble
 
 __all__ = ["NAME", "load_nifti", "nifti_sets"]

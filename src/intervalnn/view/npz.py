@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from intervalnn.data.npy import Npz
-from intervalnn.files import replacing
-from intervalnn.limits import MAX_GIB
+from intervalnn.data.readers.npy import Npz
+from intervalnn.files.limits import MAX_GIB
+from intervalnn.files.whole import replacing
 from intervalnn.prediction import Prediction
 from intervalnn.view.record import Array, Record, assemble
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from intervalnn.files import replacing
-from intervalnn.limits import MAX_GIB
+from intervalnn.files.limits import MAX_GIB
+from intervalnn.files.whole import replacing
 from intervalnn.view.levels import Levels
 from intervalnn.view.source import entries
 

@@ -22,8 +22,8 @@ from typing import Any
 
 import click
 
-from intervalnn.limits import MAX_GIB
-from intervalnn.printable import printable
+from intervalnn.files.limits import MAX_GIB
+from intervalnn.files.printable import printable
 from intervalnn.view.levels import Levels
 from intervalnn.view.page import SCRIPTS, STATIC, STYLE, page
 from intervalnn.view.source import Entry, entries

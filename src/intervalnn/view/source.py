@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from intervalnn.limits import MAX_GIB
-from intervalnn.printable import printable
+from intervalnn.files.limits import MAX_GIB
+from intervalnn.files.printable import printable
 from intervalnn.view.nifti import NAME, load_nifti, nifti_sets
 from intervalnn.view.npz import load_npz
 from intervalnn.view.record import Record

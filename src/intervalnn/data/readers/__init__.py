@@ -1,0 +1,1 @@
+"""Readers for the files that users have: DICOM, NIfTI, HDF5, arrays and images."""

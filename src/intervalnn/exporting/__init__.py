@@ -1,5 +1,0 @@
-"""Exporting: an interval network as a file that other runtimes run."""
-
-from intervalnn.exporting.file import export
-
-__all__ = ["export"]

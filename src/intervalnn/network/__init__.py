@@ -1,0 +1,5 @@
+"""From a module to bounds: its program, the program over intervals, and the gaps around its weights."""
+
+from intervalnn.network.network import IntervalNetwork
+
+__all__ = ["IntervalNetwork"]

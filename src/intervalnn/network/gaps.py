@@ -1,0 +1,129 @@
+"""Gaps: what is trained, and how it becomes the interval around a weight."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from intervalnn.interval import Interval, capped
+from intervalnn.rules.products.stretched import Stretched
+
+__all__ = ["Gaps", "Kind"]
+
+Kind = Literal["weight", "symmetric", "input", "channel", "layer"]
+
+
+class Gaps(nn.Module):
+    """The two gaps around one parameter of the underlying model.
+
+    What is trained is ``below`` and ``above``, one number per entry (``"weight"``, the paper),
+    or one per output channel or per layer, which then multiplies the size of each weight
+    (biases keep one number per entry, and two sides). For ``"symmetric"`` there is no ``above``: the gap of a weight
+    holds for both sides. For ``"input"`` there is one per input channel, and they say
+    by which share its weights may shrink and grow (see :class:`intervalnn.rules.products.stretched.Stretched`).
+    They are kept in float32 at the least, since steps of training would be lost in fewer digits.
+    ``scale`` turns them into gaps: one at first, and one
+    over the parameter's sensitivity once the network is balanced, so that a step of training moves
+    the output by the same amount whichever layer it is in.
+
+    Around a complex parameter, real and imaginary part have gaps of their own, side by side at the end.
+
+    Args:
+        around: The parameter.
+        kind: For what there is a gap of its own.
+        cap: The largest gap, as a multiple of the parameter's root mean square; None for no limit.
+    """
+
+    scale: Tensor
+
+    def __init__(self, around: Tensor, kind: Kind = "weight", cap: float | None = None) -> None:
+        super().__init__()
+        if kind not in get_args(Kind):
+            raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, got {kind!r}")
+        if cap is not None and not cap > 0:
+            raise ValueError(f"cap must be positive, or None for no limit, got {cap}")
+        self.shape, self.dtype = around.shape, around.dtype
+        around = torch.view_as_real(around) if around.is_complex() else around
+        self.relative = kind not in ("weight", "symmetric") and around.dim() > 1
+        self.by_input = kind == "input" and self.relative
+        self.cap = cap
+        shape = list(around.shape)
+        if self.relative:
+            own = {"channel": (0,), "input": (1,), "layer": ()}[kind]
+            shape = [size if dim in own else 1 for dim, size in enumerate(shape)]
+        wide = torch.promote_types(around.dtype, torch.float32)
+        self.below = nn.Parameter(around.new_zeros(shape, dtype=wide))
+        for_both = kind == "symmetric" and around.dim() > 1
+        self.above = None if for_both else nn.Parameter(around.new_zeros(shape, dtype=wide))
+        self.register_buffer("scale", around.new_ones((), dtype=wide))
+
+    @property
+    def sides(self) -> tuple[nn.Parameter, ...]:
+        """What is trained: the gaps below and above, or those that hold for both."""
+        return (self.below,) if self.above is None else (self.below, self.above)
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """All that the intervals are made of, beside the point."""
+        if self._modules:  # someone has put a parametrisation over it
+            return *self.sides, self.scale
+        return *self._parameters.values(), self.scale  # type: ignore[arg-type]  # read at every call, so fast
+
+    def forward(self, point: Tensor, dtype: torch.dtype | None = None, stretched: bool = False) -> Interval | Stretched:
+        """Return ``point`` with the gaps around it, in the form that a program takes."""
+        return self.stretched(point) if stretched else self.interval(point, dtype)
+
+    def stretched(self, point: Tensor) -> Stretched:
+        """Return ``point`` with the shares by which its inputs may shrink and grow, for gaps of every input."""
+        shrink, grow = (_NonNegative.apply(gap) * self.scale for gap in self.sides)  # type: ignore[no-untyped-call]
+        return Stretched(point, capped(shrink, 1.0), grow)
+
+    def interval(self, point: Tensor, dtype: torch.dtype | None = None) -> Interval:
+        """Return the interval around ``point``; a negative gap counts as none."""
+        around = torch.view_as_real(point) if point.is_complex() else point
+        if self.by_input:
+            bounds = self.stretched(around).interval()
+            sides = [bounds.below, bounds.above]
+        else:
+            factor = self.scale * around.abs() if self.relative else self.scale
+            sides = [_NonNegative.apply(gap) * factor for gap in self.sides]  # type: ignore[no-untyped-call]
+        if self.cap is not None:
+            most = self.cap * around.square().mean().sqrt()
+            sides = [capped(side, most) for side in sides]
+        sides = [torch.view_as_complex(s) if point.is_complex() else s.to(dtype or point.dtype) for s in sides]
+        return Interval(point, sides[0], sides[-1])
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Cut what an optimiser has moved too far: negative gaps (Sec. 3), and shares that change a weight's sign."""
+        for gap in self.sides:
+            gap.clamp_(min=0.0)
+        if self.by_input:
+            self.below.copy_(torch.minimum(self.below, 1 / self.scale))
+
+    @torch.no_grad()
+    def rescale(self, scale: Tensor) -> None:
+        """Change the scale to one ``> 0``, and what is trained with it, so that the gaps stay as they are."""
+        for gap in self.sides:
+            gap.mul_(self.scale / scale)
+        self.scale.copy_(scale)
+
+
+class _NonNegative(torch.autograd.Function):
+    """Cut at zero, but let a gap that an optimiser has pushed below zero come back.
+
+    The gradient of a plain cut is zero there, and the gap would never move again. A gradient that
+    would push it further down is cut off, so that it need not come back a long way.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gap: Tensor) -> Tensor:
+        ctx.save_for_backward(gap)
+        return gap.clamp(min=0.0)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (gap,) = ctx.saved_tensors
+        return torch.where((gap >= 0) | (grad < 0), grad, torch.zeros_like(grad))

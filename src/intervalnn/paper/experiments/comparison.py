@@ -1,0 +1,154 @@
+"""What all experiments share: the underlying model, trained once, and methods measured and written down one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+from intervalnn import metrics
+from intervalnn.calibration import guarantee
+from intervalnn.data.readers.npy import Npz
+from intervalnn.evaluation.evaluation import evaluate
+from intervalnn.evaluation.examples import curves_of
+from intervalnn.evaluation.results import Run
+from intervalnn.files.whole import replacing
+from intervalnn.network.network import IntervalNetwork
+from intervalnn.prediction import Prediction
+from intervalnn.training import losses
+from intervalnn.training.loop import fit
+
+__all__ = ["COVERAGE", "METRICS", "WITH_DIRECTION", "Loaders", "Make", "Progress", "measure", "started", "trained"]
+
+COVERAGE = 0.9
+WITH_DIRECTION = ("INN", "INN, published", "quantile heads")
+Progress = Callable[[str], None]
+Make = Callable[[], Any]
+Loaders = tuple[DataLoader[Any], DataLoader[Any], DataLoader[Any]]
+
+METRICS = {
+    "mse": metrics.mse,
+    "mae": metrics.mae,
+    "centre_mae": lambda p, y: ((p.lower + p.upper) / 2 - y).abs().double().flatten(1).mean(1),
+    "coverage": metrics.coverage,
+    "paper_coverage": metrics.paper_coverage,
+    "width": metrics.mean_width,
+    "score": lambda p, _: p.score.double().flatten(1).mean(1),
+    "winkler": metrics.winkler,
+    "pearson": metrics.pearson,
+    "pwcc": metrics.pwcc,
+    "paper_pwcc": metrics.paper_pwcc,
+    "ause": metrics.ause,
+}
+
+
+def trained(model: nn.Module, train: DataLoader[Any], path: Path, *, epochs: int, lr: float, seed: int) -> nn.Module:
+    """Return the model trained by the squared error, read from ``path`` if it was trained before."""
+    if path.exists():
+        device = next(model.parameters()).device
+        model.load_state_dict(load_file(path, device=str(device)))
+        return model.eval()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint = path.with_suffix(".checkpoint")
+    fit(model, train, loss=losses.mse, epochs=epochs, lr=lr, seed=seed, progress=False, checkpoint=checkpoint)
+    with replacing(path) as temporary:
+        save_file({name: value.contiguous() for name, value in model.state_dict().items()}, temporary)
+    checkpoint.unlink(missing_ok=True)
+    return model.eval()
+
+
+@torch.no_grad()
+def started(model: nn.Module, test: DataLoader[Any], seed: int, about: dict[str, Any]) -> Run:
+    """Return a run without methods yet."""
+    errors = torch.cat([(model(x) - y).abs().flatten(1).mean(1) for x, y in test])
+    about = about | {
+        "mae": float(errors.double().mean()),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "curves": {},
+    }
+    return Run({}, COVERAGE, {}, seed, about)
+
+
+def measure(
+    path: Path,
+    whole: Run,
+    methods: Iterable[tuple[str, Make]],
+    loaders: Loaders,
+    *,
+    beta: float,
+    examples: Tensor,
+    say: Progress,
+    more: Callable[[str, Any], dict[str, Any]] = lambda *_: {},
+) -> Run:
+    """Fit and measure each method that the file does not hold yet, and write it after each.
+
+    Args:
+        path: File of the run; the examples go to an npz beside it.
+        whole: The run as it stands.
+        methods: Names, and how each is made.
+        loaders: Train, or a part of it (to solve the offsets of App. A on), validation (to calibrate on) and test.
+        beta: That of the published recipe, for the bound of App. A.
+        examples: Which test samples to keep the prediction of.
+        say: Is told what is going on.
+        more: Further curves of a fitted method.
+    """
+    _, val, test = loaders
+    for name, make in methods:
+        if name in whole.methods:
+            continue
+        say(f"{path.stem}: {name}")
+        method = make()
+        one, refused = _evaluated(name, method, val, test, whole.seed or 0)
+        curves = _curves(method, loaders, beta) | more(name, method) | refused
+        settings = whole.settings | {"curves": whole.settings["curves"] | {name: curves}}
+        whole = replace(one, methods=whole.methods | one.methods, seed=whole.seed, settings=settings)
+        _keep(path.with_suffix(".npz"), name, method, test, examples)
+        whole.save(path, overwrite=True)
+    return whole
+
+
+def _evaluated(
+    name: str, method: Any, val: DataLoader[Any], test: DataLoader[Any], seed: int
+) -> tuple[Run, dict[str, str]]:
+    """Return what was measured; where no scaling of the bounds has the coverage, not at equal coverage, and why."""
+    measured = partial(evaluate, {name: method}, test, METRICS, coverage=COVERAGE, seed=seed, progress=False)
+    try:
+        return measured(held_out=val).runs[0], {}
+    except ValueError as error:
+        return measured().runs[0], {"refused": str(error)}
+
+
+def _curves(method: Any, loaders: Loaders, beta: float) -> dict[str, Any]:
+    """Return the curves of a method; of an interval network, those of App. A too."""
+    curves = curves_of(method, loaders[-1], coverage=COVERAGE)
+    if not isinstance(method, IntervalNetwork):
+        return curves
+    offsets = guarantee.solve_offsets(method, loaders[0], beta=beta)
+    curves["offsets"] = {"below": float(offsets.below), "above": float(offsets.above)}
+    for label, split in zip(("train", "validation", "test"), loaders, strict=True):
+        for kind, moved in (("markov", None), ("markov with offsets", offsets)):
+            curve = guarantee.markov_curve(method, split, beta=beta, offsets=moved)
+            curves[f"{kind}, {label}"] = {
+                key: getattr(curve, key).tolist()
+                for key in ("factors", "promised", "inside", "promised_inputs", "inputs")
+            }
+    return curves
+
+
+def _keep(path: Path, name: str, method: Any, test: DataLoader[Any], examples: Tensor) -> None:
+    """Add what the method predicts for some test samples to a file of arrays."""
+    x, y = (torch.stack(parts) for parts in zip(*(test.dataset[i] for i in examples.tolist()), strict=True))
+    prediction: Prediction = method.predict(x).cpu()
+    arrays: dict[str, Any] = dict(Npz(path)) if path.exists() else {}
+    arrays |= {"x": x.cpu().numpy(), "y": y.cpu().numpy()}
+    arrays |= {f"{name}/{part}": prediction[part].float().numpy() for part in ("point", "below", "above", "score")}
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)
