@@ -18,7 +18,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import intervalnn as inn
 from intervalnn.training.engine import FabricEngine, TorchEngine, any_engine
 from training.fit_worker import run, sharded, task
 
