@@ -16,9 +16,12 @@ ON_THE_NET = {"requests", "urllib.request", "http.client", "httpx", "aiohttp", "
 
 # What stands in one place, and why it may.
 ALLOWED = {
-    ("capture.py", "eval"): "torch's own guards, made by this process",
-    ("capture.py", "compile"): "the same",
-    ("parts.py", "pickle"): "arguments of a call, taken apart and put together in this process; never from a file",
+    ("network/capture.py", "eval"): "torch's own guards, made by this process",
+    ("network/capture.py", "compile"): "the same",
+    (
+        "network/parts.py",
+        "pickle",
+    ): "arguments of a call, taken apart and put together in this process; never from a file",
     ("cli/weights.py", "pickle"): "the name of the error by which torch refuses a file; nothing is unpickled",
 }
 
@@ -58,21 +61,27 @@ UNPACKS = {
     "np.load": {},
     "numpy.load": {},
     "np.fromfile": {},
-    "gzip.open": {"data/nifti.py": "counts as it goes"},
+    "gzip.open": {"data/readers/nifti.py": "counts as it goes"},
     "gzip.decompress": {},
     "zlib.decompress": {},
-    "zlib.decompressobj": {"limits.py": "counts as it goes"},
+    "zlib.decompressobj": {"files/limits.py": "counts as it goes"},
     "bz2.open": {},
     "lzma.open": {},
     "tarfile.open": {},
     "shutil.unpack_archive": {},
-    "zipfile.ZipFile": {"data/npy.py": "checks its index", "container.py": "takes nothing that is packed"},
-    "pillow().open": {"data/images.py": "checks sizes of pages and tiles"},
-    "h5py().File": {"data/lodopab.py": "checks the data set and its chunks"},
-    "nibabel().load": {"data/nifti.py": "behind the count"},
-    "pydicom().dcmread": {"data/dicom_file.py": "through plain()", "data/derived.py": "files that were read before"},
-    "torch.load": {"cli/weights.py": "behind verify_archive", "history.py": "behind verify_archive"},
-    "load_file": {"experiments/comparison.py": "safetensors, which packs nothing"},
+    "zipfile.ZipFile": {
+        "data/readers/npy.py": "checks its index",
+        "files/container.py": "takes nothing that is packed",
+    },
+    "pillow().open": {"data/readers/images.py": "checks sizes of pages and tiles"},
+    "h5py().File": {"data/readers/lodopab.py": "checks the data set and its chunks"},
+    "nibabel().load": {"data/readers/nifti.py": "behind the count"},
+    "pydicom().dcmread": {
+        "data/readers/dicom_file.py": "through plain()",
+        "data/readers/derived.py": "files that were read before",
+    },
+    "torch.load": {"cli/weights.py": "behind verify_archive", "training/history.py": "behind verify_archive"},
+    "load_file": {"paper/experiments/comparison.py": "safetensors, which packs nothing"},
     "safe_open": {"cli/models.py": "the same, and its header alone"},
 }
 
