@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 TESTS = Path(__file__).parent.parent / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "networks")]
+sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(TESTS / "networks"))
 
 from complex_zoo import ZOO as COMPLEX
 from soundness import leaves, set_random_gaps
