@@ -20,9 +20,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-TESTS = Path(__file__).parent.parent / "tests"
-sys.path.insert(0, str(TESTS))
-sys.path.insert(0, str(TESTS / "networks"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "networks"))
 
 from complex_zoo import ZOO as COMPLEX
 from soundness import leaves, set_random_gaps
