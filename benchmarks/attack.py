@@ -96,7 +96,7 @@ def _random_gaps(
     for name in net.names:
         gaps, point = net.gaps.get_submodule(name), net.weight_intervals()[name].point
         point = torch.view_as_real(point) if point.is_complex() else point
-        size = rel if gaps.relative else rel * (point.abs() + point.abs().mean())
+        size = rel if gaps.by_input else rel * (point.abs() + point.abs().mean())
         for side, gap in enumerate(gaps.sides):
             share, kept = (
                 torch.rand(gap.shape, generator=generator, device=gap.device, dtype=gap.dtype) for _ in range(2)

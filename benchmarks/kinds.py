@@ -1,5 +1,4 @@
-"""How tight bounds are by what has a gap of its own: every weight (on either side, or the same on both), input channel,
-output channel, or layer.
+"""How tight bounds are by what has a gap of its own: every weight (on either side or the same on both), or every input.
 
     python benchmarks/kinds.py
 

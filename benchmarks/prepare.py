@@ -82,7 +82,7 @@ def widen(model: nn.Module, x: Tensor, share: float = 1e-3, **options: Any) -> i
         net(x)
         for name in net.names:
             gaps = net.gaps.get_submodule(name)
-            size = torch.as_tensor(share if gaps.relative else share * model.get_parameter(name).abs())
+            size = torch.as_tensor(share if gaps.by_input else share * model.get_parameter(name).abs())
             for side in gaps.sides:
                 side.copy_(size)
     return net

@@ -76,7 +76,7 @@ def test_set_takes_values_as_toml_does_and_words_without_quotes(text: str, value
         ("fit.epochs=true", "'fit.epochs' must be a whole number, got True"),
         ("fit.lr=true", "'fit.lr' must be a number, got True"),
         ("network.exact=1", "'network.exact' must be true or false, got 1"),
-        ("network.kind=row", "'weight' or 'symmetric' or 'input' or 'channel' or 'layer', got 'row'"),
+        ("network.kind=row", "'weight' or 'symmetric' or 'input', got 'row'"),
         ("network.layers=1.5", "'network.layers' must be a whole number or a text or a list of texts, got 1.5"),
         ("predict.patch=[1, 'a']", "'predict.patch' must be a list of whole numbers"),
         ("evaluate.nets=3", "'evaluate.nets' must be a table of texts, got 3"),

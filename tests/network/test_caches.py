@@ -146,7 +146,7 @@ def test_bounds_are_those_of_the_weights_that_the_point_comes_from(change: str) 
     assert is_up_to_date(net)
 
 
-@pytest.mark.parametrize("options", [{"kind": "input"}, {"kind": "symmetric", "cap": 0.5}, {"kind": "layer"}], ids=str)
+@pytest.mark.parametrize("options", [{"kind": "input"}, {"kind": "symmetric", "cap": 0.5}], ids=str)
 def test_gaps_relative_to_weights_follow_them(options: dict[str, Any]) -> None:
     net = make(**options)
     net.predict(X)

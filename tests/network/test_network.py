@@ -802,7 +802,7 @@ class Small(nn.Module):
         return result
 
 
-KINDS = ["weight", "symmetric", "input", "channel"]
+KINDS = ["weight", "symmetric", "input"]
 
 
 def small(kind: Any, **options: Any) -> tuple[inn.IntervalNetwork, Tensor]:

@@ -55,7 +55,7 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")
-@pytest.mark.parametrize("kind", ["weight", "symmetric", "channel", "input"])
+@pytest.mark.parametrize("kind", ["weight", "symmetric", "input"])
 @pytest.mark.parametrize("exact", [False, True], ids=["default", "exact"])
 @pytest.mark.parametrize(
     ("make", "layers"), [(Skip, "all"), (Skip, 4), (lambda: UNet(9), 7)], ids=["skip", "4", "unet"]

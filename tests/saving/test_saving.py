@@ -90,9 +90,8 @@ def assert_same(a: inn.IntervalNetwork, b: inn.IntervalNetwork) -> None:
         {"layers": ["4.bias"], "cap": 0.05},
         {"layers": "all", "exact": True},
         {"layers": lambda name, module: isinstance(module, nn.Conv1d)},
-        {"layers": "all", "kind": "channel"},
-        {"layers": "all", "kind": "input"},
-        {"layers": "all", "kind": "layer", "cap": float("inf")},
+        {"layers": "all", "kind": "symmetric"},
+        {"layers": "all", "kind": "input", "cap": float("inf")},
         {"layers": []},
     ],
     ids=lambda options: "-".join(options),
@@ -483,6 +482,17 @@ def test_a_whole_file_that_holds_something_else_is_refused(change: Callable[...,
     container.write(tmp_path / "net.safetensors", stored, tensors)
 
     with pytest.raises(ValueError, match=r"net\.safetensors does not hold|the model has no layer"):
+        inn.load(tmp_path / "net.safetensors", small_model())
+
+
+@pytest.mark.parametrize("kind", ["channel", "layer"])
+def test_a_file_with_gaps_of_a_kind_that_is_no_more_says_what_to_do(kind: str, tmp_path: Path) -> None:
+    small_net().save(tmp_path / "net.safetensors")
+    stored, tensors = container.read(tmp_path / "net.safetensors")
+    container.write(tmp_path / "net.safetensors", stored | {"kind": kind}, tensors)
+
+    known = "this intervalnn knows 'weight', 'symmetric', 'input'; fit a network with one of these anew"
+    with pytest.raises(ValueError, match=rf"net\.safetensors has gaps of kind='{kind}', and {known}"):
         inn.load(tmp_path / "net.safetensors", small_model())
 
 

@@ -12,17 +12,16 @@ from intervalnn.rules.products.stretched import Stretched
 
 __all__ = ["Gaps", "Kind"]
 
-Kind = Literal["weight", "symmetric", "input", "channel", "layer"]
+Kind = Literal["weight", "symmetric", "input"]
 
 
 class Gaps(nn.Module):
     """The two gaps around one parameter of the underlying model.
 
-    What is trained is ``below`` and ``above``, one number per entry (``"weight"``, the paper),
-    or one per output channel or per layer, which then multiplies the size of each weight
-    (biases keep one number per entry, and two sides). For ``"symmetric"`` there is no ``above``: the gap of a weight
-    holds for both sides. For ``"input"`` there is one per input channel, and they say
-    by which share its weights may shrink and grow (see :class:`intervalnn.rules.products.stretched.Stretched`).
+    What is trained is ``below`` and ``above``, one number per entry (``"weight"``, the paper).
+    For ``"symmetric"`` there is no ``above``: the gap of a weight holds for both sides.
+    For ``"input"`` there is one number per input channel, which says by which share its weights may shrink and grow
+    (see :class:`intervalnn.rules.products.stretched.Stretched`). Biases always keep one number per entry and side.
     They are kept in float32 at the least, since steps of training would be lost in fewer digits.
     ``scale`` turns them into gaps: one at first, and one
     over the parameter's sensitivity once the network is balanced, so that a step of training moves
@@ -46,13 +45,11 @@ class Gaps(nn.Module):
             raise ValueError(f"cap must be positive, or None for no limit, got {cap}")
         self.shape, self.dtype = around.shape, around.dtype
         around = torch.view_as_real(around) if around.is_complex() else around
-        self.relative = kind not in ("weight", "symmetric") and around.dim() > 1
-        self.by_input = kind == "input" and self.relative
+        self.by_input = kind == "input" and around.dim() > 1
         self.cap = cap
         shape = list(around.shape)
-        if self.relative:
-            own = {"channel": (0,), "input": (1,), "layer": ()}[kind]
-            shape = [size if dim in own else 1 for dim, size in enumerate(shape)]
+        if self.by_input:
+            shape = [size if dim == 1 else 1 for dim, size in enumerate(shape)]
         wide = torch.promote_types(around.dtype, torch.float32)
         self.below = nn.Parameter(around.new_zeros(shape, dtype=wide))
         for_both = kind == "symmetric" and around.dim() > 1
@@ -87,8 +84,7 @@ class Gaps(nn.Module):
             bounds = self.stretched(around).interval()
             sides = [bounds.below, bounds.above]
         else:
-            factor = self.scale * around.abs() if self.relative else self.scale
-            sides = [_NonNegative.apply(gap) * factor for gap in self.sides]  # type: ignore[no-untyped-call]
+            sides = [_NonNegative.apply(gap) * self.scale for gap in self.sides]  # type: ignore[no-untyped-call]
         if self.cap is not None:
             most = self.cap * around.square().mean().sqrt()
             sides = [capped(side, most) for side in sides]

@@ -101,9 +101,8 @@ class IntervalNetwork(nn.Module):
             they first run; names of modules or parameters; or a predicate, called with the
             name and the module of each layer.
         kind: What has a gap of its own: every ``"weight"`` below and above (the paper), every weight, the same
-            below and above (``"symmetric"``: three products instead of four), every ``"input"`` channel (two:
-            the fast choice), every output ``"channel"`` or every ``"layer"``; the last three are relative to the
-            weights. Biases always have gaps of their own below and above.
+            below and above (``"symmetric"``: three products instead of four), or every ``"input"`` channel (two:
+            the fast choice), relative to its weights. Biases always have gaps of their own below and above.
         cap: The largest gap, as a multiple of the parameter's root mean square.
         exact: Take the exact form of the linear rules: bounds tighter by gap times width,
             for half as many products again behind a ReLU, three times as many elsewhere.
@@ -226,7 +225,7 @@ class IntervalNetwork(nn.Module):
                 "choose it with the argument layers"
             )
         gaps = self._gaps_of(name)
-        if gaps.relative:
+        if gaps.by_input:
             raise ValueError(f"'{name}' has one gap per {self.kind}, relative to its weights; set net.gaps directly")
         given = [_as_gap(value, gaps.below, name) for value in (below, above)]
         if gaps.above is None and not bool((given[0] == given[1]).all()):

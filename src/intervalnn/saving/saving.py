@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from intervalnn.calibration.calibration import Calibration
 from intervalnn.calibration.guarantee import Offsets
 from intervalnn.data.loading import stand_in
 from intervalnn.files.container import read, write
+from intervalnn.network.gaps import Kind
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.prediction import Prediction
 from intervalnn.saving.fingerprint import difference, fingerprint, named_tensors
@@ -101,7 +102,7 @@ def load(
         calibration = _calibrated(path, settings["calibration"], groups, sum(map(Tensor.numel, tensors.values())))
         ours = {name: tensors.pop(MODEL + name) for name in settings["model"]["tensors"] if MODEL + name in tensors}
         _match(path, settings["model"], model, None if verify else ours, held=bool(ours))
-        net = _network(settings, model, calibration)
+        net = _network(path, settings, model, calibration)
         places = {name: tensor.device for name, tensor in net.state_dict().items()}
         net.load_state_dict({name: tensor.to(places[name]) for name, tensor in tensors.items()}, assign=True)
     except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError) as error:
@@ -112,13 +113,20 @@ def load(
     return net
 
 
-def _network(settings: dict[str, Any], model: nn.Module, calibration: Calibration | None) -> IntervalNetwork:
+def _network(
+    path: str | Path, settings: dict[str, Any], model: nn.Module, calibration: Calibration | None
+) -> IntervalNetwork:
     """Return the network whose tensors are still to be loaded."""
-    dtype = settings["gap_dtype"]
+    dtype, kind = settings["gap_dtype"], settings["kind"]
+    if kind not in get_args(Kind):
+        raise ValueError(
+            f"{path} has gaps of kind={kind!r}, and this intervalnn knows {', '.join(map(repr, get_args(Kind)))}; "
+            "fit a network with one of these anew"
+        )
     net = IntervalNetwork(
         model,
         settings["names"],
-        kind=settings["kind"],
+        kind=kind,
         cap=settings["cap"],
         exact=settings["exact"],
         gap_dtype=None if dtype is None else getattr(torch, dtype),

@@ -90,7 +90,7 @@ class Network:
         ),
     ] = "all"
     kind: Annotated[
-        Literal["weight", "symmetric", "input", "channel", "layer"],
+        Literal["weight", "symmetric", "input"],
         Flag(
             "--kind",
             "What has a gap of its own: weight is tightest, input fastest; symmetric is one per weight for both sides.",
