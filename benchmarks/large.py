@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import intervalnn as inn
+from intervalnn.cli.allocation import keep_freed_memory
 from intervalnn.data.tiling import Halo, predict_tiled
 from intervalnn.evaluation.cost import seconds
 from intervalnn.paper.models import UNet
@@ -200,7 +201,7 @@ def check(prediction: Prediction) -> None:
 
 def child(args: argparse.Namespace) -> None:
     if args.device == "cpu":
-        inn.keep_freed_memory()  # as in the commands
+        keep_freed_memory()  # as in the commands
         resource.setrlimit(resource.RLIMIT_AS, (int(args.limit * 2**30),) * 2)
     else:
         torch.set_float32_matmul_precision("high")  # the point's products in TF32, as is usual there

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import intervalnn as inn
+from intervalnn.cli.allocation import keep_freed_memory
 
 # Which layers have gaps, and which kind of them.
 NETS: dict[str, dict[str, Any]] = {
@@ -37,7 +38,7 @@ def parser(about: str | None, base: int = 64, size: int = 128, batch: int = 1) -
     found.add_argument("--autotune", action="store_true", help="let cuDNN try its algorithms")
     found.add_argument("--channels-last", action="store_true")
     found.add_argument("--gap-dtype", default=None)
-    found.add_argument("--keep-memory", action="store_true", help="inn.keep_freed_memory(), as in the commands")
+    found.add_argument("--keep-memory", action="store_true", help="keep freed memory, as the commands do")
     found.add_argument("--out", type=Path, default=None, help="where to write, without suffix")
     return found
 
@@ -52,7 +53,7 @@ def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
 def apply(args: argparse.Namespace) -> None:
     """Set how products are computed: on a GPU the point's in TF32, as is usual there."""
     if args.keep_memory:
-        assert inn.keep_freed_memory(), "this C library cannot keep memory"
+        assert keep_freed_memory(), "this C library cannot keep memory"
     torch.set_float32_matmul_precision("high" if args.device == "cuda" else "highest")
     torch.backends.cudnn.allow_tf32 = args.device == "cuda"
     torch.backends.cudnn.benchmark = args.autotune

@@ -10,7 +10,6 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from intervalnn import data, methods, metrics, rules, tasks, view
     from intervalnn.calibration import Calibration, calibrate, guarantee
-    from intervalnn.cli.allocation import keep_freed_memory
     from intervalnn.data import tiling, volumes
     from intervalnn.evaluation import Results, evaluate
     from intervalnn.interval import Interval
@@ -55,7 +54,6 @@ __all__ = [
     "export",
     "fit",
     "guarantee",
-    "keep_freed_memory",
     "load",
     "losses",
     "methods",
@@ -72,7 +70,6 @@ __all__ = [
 # Where each name lies that is no package of this one.
 _HOMES = {
     "calibration": ("Calibration", "calibrate", "guarantee"),
-    "cli.allocation": ("keep_freed_memory",),
     "data": ("tiling", "volumes"),
     "evaluation": ("Results", "evaluate"),
     "interval": ("Interval",),

@@ -7,13 +7,15 @@ import sys
 
 import pytest
 
+from intervalnn.cli.allocation import keep_freed_memory
+
 PROGRAM = """
 import resource
 import torch
-import intervalnn as inn
+from intervalnn.cli.allocation import keep_freed_memory
 
 if {keep}:
-    assert inn.keep_freed_memory()
+    assert keep_freed_memory()
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -44,8 +46,6 @@ def test_kept_memory_is_used_again() -> None:
 
 
 def test_a_system_that_cannot_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    import intervalnn as inn
-
     monkeypatch.setattr(sys, "platform", "darwin")
 
-    assert inn.keep_freed_memory() is False
+    assert keep_freed_memory() is False

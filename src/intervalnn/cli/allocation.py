@@ -19,14 +19,11 @@ def keep_freed_memory() -> bool:
     it is first touched. Bounds of images make many large tensors, so that this takes a good part of the time.
     Kept memory is given back only when the process ends, and its peak may rise.
 
-    Call it once, before the first large tensor. It holds for the whole process, and so it is your choice; the commands
-    of ``inn`` make it for theirs.
+    Call it once, before the first large tensor; it holds for the whole process. Programs of one's own get the same by
+    the environment variables ``MALLOC_MMAP_THRESHOLD_`` and ``MALLOC_TRIM_THRESHOLD_``.
 
     Returns:
         Whether the C library took it; False elsewhere than on Linux with glibc.
-
-    Example:
-        >>> kept = keep_freed_memory()
     """
     if sys.platform != "linux":
         return False
