@@ -1,18 +1,19 @@
-"""Prediction: what every method returns and every metric takes; Method: what predicts."""
+"""Prediction: what every method returns and every metric takes; Method: what a method is."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import NormalDist
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from intervalnn.interval import Interval
 
-__all__ = ["Method", "Prediction"]
+__all__ = ["Method", "Prediction", "is_fitted", "one", "refuse_unfitted", "stand_in", "without"]
 
 _KEYS = ("point", "lower", "upper", "below", "above", "score", "direction")
 
@@ -140,3 +141,49 @@ class Method(Protocol):
     def predict(self, *args: Any) -> Prediction:
         """Return point, bounds, score and direction."""
         ...
+
+
+def one(prediction: Any) -> Prediction:
+    """Return what a method predicts, once it is known to be a single prediction."""
+    if not isinstance(prediction, Prediction):
+        raise TypeError(f"predict must return one Prediction, got a {type(prediction).__name__}; wrap the method")
+    return prediction
+
+
+def is_fitted(method: Any) -> bool:
+    """Say whether a method that learns from data has done so; one that says nothing of it counts as fitted.
+
+    A baseline tells by ``fitted``. An interval network shows it: some gap is not zero, or offsets move its bounds.
+    """
+    gaps = getattr(method, "gaps", None)
+    if isinstance(gaps, nn.Module):
+        return getattr(method, "offsets", None) is not None or any(bool(gap.any()) for gap in gaps.parameters())
+    return bool(getattr(method, "fitted", True))
+
+
+def refuse_unfitted(method: Any, name: str) -> None:
+    """Raise if a method was never fitted, and should have been: what it predicts then means nothing."""
+    if not is_fitted(method):
+        raise ValueError(f"{name} was never fitted; call inn.fit(method, train) first")
+
+
+def stand_in(method: Any) -> Any:
+    """Return a shallow copy of a method, whose attributes may be set without changing those of the method itself.
+
+    Other threads may predict with the method meanwhile.
+    """
+    if not isinstance(method, nn.Module):
+        return copy.copy(method)
+    copied = object.__new__(type(method))
+    copied.__dict__.update(method.__dict__)
+    copied.__dict__["_modules"] = dict(copied._modules)
+    return copied
+
+
+def without(method: Any, *names: str) -> Any:
+    """Return a method that does not do to its bounds afterwards what these names say, such as ``"calibration"``."""
+    off = [name for name in names if getattr(method, name, None) is not None]
+    method = stand_in(method) if off else method
+    for name in off:
+        setattr(method, name, None)
+    return method

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import intervalnn as inn
-from intervalnn.data.loading import is_fitted
+from intervalnn.prediction import is_fitted
 
 HEADED = [inn.ErrorPredictor, inn.ProbOut, inn.QuantileHeads, inn.IntervalLossHeads]
 LEARNING: dict[str, Callable[[nn.Module], Any]] = {

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from intervalnn.calibration.groups import Groups
 from intervalnn.calibration.misses import ROUNDING, Missed, factors, missed
 from intervalnn.calibration.risk import allowed_share, images_needed
-from intervalnn.data.loading import predicted, refuse_unfitted, without
-from intervalnn.prediction import Method, Prediction
+from intervalnn.data.pairs import predicted
+from intervalnn.prediction import Method, Prediction, refuse_unfitted, without
 
 __all__ = ["Calibration", "calibrate"]
 

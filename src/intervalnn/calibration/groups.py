@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
-from intervalnn.data.loading import summed
+from intervalnn.calibration.processes import count, summed
 from intervalnn.prediction import Prediction
 
 __all__ = ["Groups"]
@@ -112,8 +111,7 @@ def _quantiles(widths: Tensor) -> Tensor:
     """Return where the groups by width begin; the mean over the processes, where there are several."""
     ordered = widths.flatten().sort().values
     at = [round(q * (len(ordered) - 1)) for q in _QUANTILES]
-    processes = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
-    edges: Tensor = (summed(ordered[at]) / processes).unique()
+    edges: Tensor = (summed(ordered[at]) / count()).unique()
     return edges
 
 

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from intervalnn.data.loading import predicted, summed, without
-from intervalnn.prediction import Method, Prediction
+from intervalnn.calibration.processes import summed
+from intervalnn.data.pairs import predicted
+from intervalnn.prediction import Method, Prediction, without
 
 __all__ = ["MarkovCurve", "Offsets", "beta_for_coverage", "beta_from_residuals", "markov_curve", "solve_offsets"]
 

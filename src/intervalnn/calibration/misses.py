@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from intervalnn.calibration.groups import Groups
-from intervalnn.data.loading import summed
+from intervalnn.calibration.processes import largest, summed
 from intervalnn.prediction import Prediction
 
 __all__ = ["ROUNDING", "Missed", "factors", "missed", "needed"]
@@ -90,9 +89,7 @@ def _falls(place: Tensor, here: Tensor, alpha: float | None) -> tuple[Tensor, Te
 def _over_all_processes(
     histograms: dict[int, Tensor], images: dict[int, int], grid: Tensor, at_least: int
 ) -> list[Missed]:
-    most = torch.tensor(max(at_least, 1 + max(histograms)), device=grid.device)
-    if dist.is_available() and dist.is_initialized():
-        dist.all_reduce(most, dist.ReduceOp.MAX)
+    most = largest(torch.tensor(max(at_least, 1 + max(histograms)), device=grid.device))
     nothing = grid.new_zeros(len(grid) + 1)
     histogram = summed(torch.stack([histograms.get(group, nothing) for group in range(int(most))]))
     counts = summed(torch.tensor([images.get(group, 0) for group in range(int(most))], device=grid.device))

@@ -90,7 +90,7 @@ def _methods(config: Config, device: Device) -> tuple[dict[str, Any], nn.Module]
     """Return the networks and methods by name, and a model with its weights."""
     from intervalnn.cli.models import load_network, make_model
     from intervalnn.cli.references import call, resolve
-    from intervalnn.data.loading import is_fitted
+    from intervalnn.prediction import is_fitted
 
     chosen = config.evaluate
     # Each file gets a model of its own, since it may bring the model's weights along.

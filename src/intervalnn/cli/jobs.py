@@ -18,10 +18,9 @@ from intervalnn.cli.config.options import Predict
 from intervalnn.cli.inputs import Input, inputs_in
 from intervalnn.cli.loaders import dtype_of, tried
 from intervalnn.data import Volume, read
-from intervalnn.data.loading import one
 from intervalnn.data.volumes import predict_volume, write_volume
 from intervalnn.network.network import IntervalNetwork
-from intervalnn.prediction import Prediction
+from intervalnn.prediction import Prediction, one
 from intervalnn.view import save_npz
 
 __all__ = ["Job", "array_jobs", "volume_jobs"]

@@ -12,9 +12,8 @@ import torch
 from rich.progress import track
 from torch import Tensor
 
-from intervalnn.data.loading import one
 from intervalnn.evaluation.cost import peak_bytes
-from intervalnn.prediction import Method, Prediction
+from intervalnn.prediction import Method, Prediction, one
 
 __all__ = ["Halo", "predict_tiled"]
 

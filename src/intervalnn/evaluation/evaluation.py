@@ -18,20 +18,11 @@ from torch import Tensor
 
 from intervalnn import metrics as all_metrics
 from intervalnn.calibration.calibration import Calibration, calibrate
-from intervalnn.data.loading import (
-    arguments,
-    batches,
-    checked,
-    is_empty,
-    one,
-    refuse_unfitted,
-    split,
-    stand_in,
-    without,
-)
+from intervalnn.data.loading import arguments, batches, is_empty, split
+from intervalnn.data.pairs import checked
 from intervalnn.evaluation.cost import peak_bytes, synchronize, versions
 from intervalnn.evaluation.results import Better, Measured, Results, Run
-from intervalnn.prediction import Method, Prediction
+from intervalnn.prediction import Method, Prediction, one, refuse_unfitted, stand_in, without
 
 __all__ = ["evaluate"]
 

@@ -13,7 +13,8 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 from torch.utils.data import RandomSampler
 
-from intervalnn.data.loading import arguments, batches, checked, split
+from intervalnn.data.loading import arguments, batches, split
+from intervalnn.data.pairs import checked
 from intervalnn.evaluation.results import Run
 from intervalnn.files.whole import replacing
 from intervalnn.metrics import CalibrationLevels, Directions, Sparsification, Tally

@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from intervalnn import __version__
 from intervalnn.calibration.calibration import Calibration
 from intervalnn.calibration.guarantee import Offsets
-from intervalnn.data.loading import stand_in
 from intervalnn.files.container import read, write
 from intervalnn.network.gaps import Kind
 from intervalnn.network.network import IntervalNetwork
-from intervalnn.prediction import Prediction
+from intervalnn.prediction import Prediction, stand_in
 from intervalnn.saving.fingerprint import difference, fingerprint, named_tensors
 
 __all__ = ["load", "save", "settings_of"]

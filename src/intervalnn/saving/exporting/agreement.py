@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.calibration.calibration import Calibration
-from intervalnn.data.loading import without
 from intervalnn.network.network import IntervalNetwork
-from intervalnn.prediction import Prediction
+from intervalnn.prediction import Prediction, without
 from intervalnn.saving.exporting.example import Example
 from intervalnn.saving.exporting.names import named_leaves
 from intervalnn.saving.exporting.runtime import Run
