@@ -45,7 +45,7 @@ GUIDED += ["network", "checkpoint", "results", "prediction, NPZ", "configs"]
 INSTRUMENTED = [
     "intervalnn.data",
     "intervalnn.cli.config",
-    "intervalnn.evaluation.results",
+    "intervalnn.evaluation.records",
     "intervalnn.files.container",
 ]
 INSTRUMENTED += [

@@ -11,8 +11,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.report.curves import pooled
-from intervalnn.evaluation.results import Results, Run
+from intervalnn.evaluation.results import Results
 from intervalnn.paper.experiments import tab_deconvolution, tab_images, tables
 
 ROOT = Path(__file__).parents[1]

@@ -31,7 +31,7 @@ import intervalnn as inn
 from intervalnn.cli.folder import Folder
 from intervalnn.data import Geometry, Volume
 from intervalnn.data.volumes import write_volume
-from intervalnn.evaluation.results import Measured, Run
+from intervalnn.evaluation.records import Measured, Run
 from intervalnn.paper.experiments.inputs import inputs
 from intervalnn.prediction import Prediction
 from intervalnn.saving.exporting import export

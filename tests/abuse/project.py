@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import intervalnn as inn
-from intervalnn.evaluation.results import Measured, Run
+from intervalnn.evaluation.records import Measured, Run
 from intervalnn.prediction import Prediction
 from intervalnn.view import save_npz
 

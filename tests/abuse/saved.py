@@ -28,7 +28,8 @@ from intervalnn.cli.samples import samples_in
 from intervalnn.cli.weights import read_weights
 from intervalnn.data import Volume
 from intervalnn.data import read as read_data
-from intervalnn.evaluation.results import Measured, Results, Run
+from intervalnn.evaluation.records import Measured, Run
+from intervalnn.evaluation.results import Results
 from intervalnn.files import container
 from intervalnn.prediction import Prediction
 from intervalnn.saving import hub

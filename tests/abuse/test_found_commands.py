@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from abuse.lines import MODEL, NET
 from abuse.project import project
 from intervalnn.cli import main
-from intervalnn.evaluation.results import Measured, Run
+from intervalnn.evaluation.records import Measured, Run
 from intervalnn.paper.experiments.deconvolution import examples
 
 Inn = Callable[..., Result]

@@ -20,8 +20,8 @@ import intervalnn as inn
 from abuse import kills
 from abuse.places import fill, mounted, no_larger_files, read_only
 from intervalnn.cli.folder import RECORD, Folder
+from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.report.html import write_report
-from intervalnn.evaluation.results import Run
 from intervalnn.view import export_html, save_npz
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import intervalnn as inn
 from intervalnn import metrics
-from intervalnn.evaluation.results import Measured, Results, Run
+from intervalnn.evaluation.records import Measured, Run
+from intervalnn.evaluation.results import Results
 from intervalnn.methods import ConstantWidth, MCDropout
 
 

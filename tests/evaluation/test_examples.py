@@ -16,7 +16,7 @@ import intervalnn as inn
 from evaluation.report.made import Leaning, pairs
 from intervalnn import metrics
 from intervalnn.evaluation.examples import curves_of, extremes, ranked_by, save_examples
-from intervalnn.evaluation.results import Measured, Run
+from intervalnn.evaluation.records import Measured, Run
 
 
 def whole(method: Leaning, batches: list[tuple[Tensor, Tensor]]) -> tuple[inn.Prediction, Tensor]:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, get_args
 
-import torch
-import torch.utils._pytree as pytree
 from rich import get_console
 from rich.markup import escape
 from rich.progress import track
-from torch import Tensor
 
 from intervalnn import metrics as all_metrics
-from intervalnn.calibration.calibration import Calibration, calibrate
-from intervalnn.data.loading import arguments, batches, is_empty, split
-from intervalnn.data.pairs import checked
-from intervalnn.evaluation.cost import peak_bytes, synchronize, versions
-from intervalnn.evaluation.results import Better, Measured, Results, Run
-from intervalnn.prediction import Method, Prediction, one, refuse_unfitted, stand_in, without
+from intervalnn.calibration.calibration import calibrate
+from intervalnn.data.loading import batches, is_empty, split
+from intervalnn.evaluation.cost import versions
+from intervalnn.evaluation.measuring import Measuring, Metric, at_equal_coverage
+from intervalnn.evaluation.records import Better, Run
+from intervalnn.evaluation.results import Results
+from intervalnn.prediction import Method, refuse_unfitted, stand_in
 
 __all__ = ["evaluate"]
-
-Metric = Callable[[Prediction, Tensor], Tensor]
 
 # What is better: metrics that are not named here have no best.
 BETTER: dict[str, Better] = {
@@ -76,6 +70,7 @@ def evaluate(
         One run; ``results + results`` puts several together, and ``save`` writes one file for each.
 
     Example:
+        >>> import torch
         >>> from intervalnn.methods import ConstantWidth
         >>> torch.manual_seed(0)  # doctest: +ELLIPSIS
         <torch...>
@@ -97,8 +92,11 @@ def evaluate(
     measuring = {}
     for name, method in methods.items():
         with _about(f"{name!r} on held_out"):
-            data = None if held_out is None else shown(batches(held_out), escape(f"calibrate {name}"))
-            measuring[name] = _Measuring(method, chosen, _calibration(method, data, coverage), coverage)
+            calibration = None
+            if held_out is not None:  # of a stand-in, for the method keeps its own
+                data = shown(batches(held_out), escape(f"calibrate {name}"))
+                calibration = calibrate(stand_in(method), data, coverage=coverage)
+            measuring[name] = Measuring(method, chosen, calibration, coverage)
     for i, batch in enumerate(shown(batches(loader), "evaluate"), 1):
         x, target = split(batch)
         if is_empty(target):
@@ -129,7 +127,7 @@ def _by_name(metrics: Iterable[Metric] | Mapping[str, Metric] | None, coverage: 
     for name, metric in pairs:
         if not callable(metric):
             raise TypeError(f"a metric must be a function, such as intervalnn.metrics.mse, got {metric!r}")
-        if name in found or name in _at_equal_coverage(coverage):
+        if name in found or name in at_equal_coverage(coverage):
             raise ValueError(f"there are two metrics {name!r}; name them: {{'first': ..., 'second': ...}}")
         own = next((own for own in (m.winkler, m.pinball) if metric is own), None)
         found[name] = metric if own is None else partial(own, coverage=coverage)
@@ -139,10 +137,6 @@ def _by_name(metrics: Iterable[Metric] | Mapping[str, Metric] | None, coverage: 
 def _name(metric: Metric) -> str:
     metric = metric.func if isinstance(metric, partial) else metric
     return getattr(metric, "__name__", type(metric).__name__)
-
-
-def _is_one_of(metric: Metric, *functions: Metric) -> bool:
-    return any(metric is function for function in functions)  # by identity: a torchmetrics class redefines ==
 
 
 def _check_methods(methods: Mapping[str, Method]) -> None:
@@ -182,103 +176,3 @@ def _about(method: str) -> Iterator[None]:
     except Exception as error:
         error.add_note(f"This was method {method}.")
         raise
-
-
-class _Measuring:
-    """What is measured of one method, batch by batch.
-
-    Attributes:
-        device: The kind of device that it runs on.
-    """
-
-    def __init__(
-        self, method: Method, metrics: dict[str, Metric], calibration: Calibration | None, coverage: float
-    ) -> None:
-        self.method, self.metrics, self.calibration, self.coverage = method, metrics, calibration, coverage
-        self.values: dict[str, list[float]] = {}
-        self.seconds, self.samples, self.peak, self.device = 0.0, 0, math.nan, "cpu"
-
-    def take(self, x: Any, target: Tensor) -> None:
-        """Predict a batch, and keep one number per sample of each metric."""
-        if not self.samples:
-            self.device, self.peak = _first_look(self.method, self._arguments(x))
-        prediction, took = _timed(self.method, self._arguments(x), self.device)
-        target = checked(prediction, target)
-        self.seconds, self.samples = self.seconds + took, self.samples + len(target)
-        self._keep(_numbers(prediction, target, self.metrics))
-        if self.calibration is not None:
-            scaled = self.calibration(_uncalibrated(self.method, self._arguments(x), prediction))
-            self._keep(_numbers(scaled, target, _at_equal_coverage(self.coverage)))
-
-    def _arguments(self, x: Any) -> tuple[Any, ...]:
-        """Return what the method takes: copies, since a model may write to its inputs."""
-        args = arguments(x, getattr(self.method, "device", None))
-        found: tuple[Any, ...] = pytree.tree_map(lambda a: a.clone() if isinstance(a, Tensor) else a, args)
-        return found
-
-    def _keep(self, numbers: dict[str, list[float]]) -> None:
-        for name, values in numbers.items():
-            self.values.setdefault(name, []).extend(values)
-
-    def result(self) -> Measured:
-        """Return all of it."""
-        if not self.samples:
-            raise ValueError("the loader is empty: it must yield at least one batch")
-        factors = None if self.calibration is None else self.calibration.factors.tolist()
-        return Measured(self.values, self.seconds / self.samples, self.peak / 2**20, factors)
-
-
-def _calibration(method: Method, held_out: Iterable[Any] | None, coverage: float) -> Calibration | None:
-    """Return a calibration to the coverage; the method keeps its own."""
-    return None if held_out is None else calibrate(stand_in(method), held_out, coverage=coverage)
-
-
-def _uncalibrated(method: Method, args: tuple[Any, ...], prediction: Prediction) -> Prediction:
-    """Return what the method predicts without a calibration of its own; it is asked again where it has one."""
-    if getattr(method, "calibration", None) is None:
-        return prediction
-    with torch.no_grad():
-        found: Prediction = without(method, "calibration").predict(*args)
-    return found
-
-
-def _at_equal_coverage(coverage: float) -> dict[str, Metric]:
-    m = all_metrics
-    return {
-        "coverage at equal coverage": m.coverage,
-        "width at equal coverage": m.mean_width,
-        "winkler at equal coverage": partial(m.winkler, coverage=coverage),
-    }
-
-
-def _first_look(method: Method, args: tuple[Any, ...]) -> tuple[str, float]:
-    """Return the kind of device, and how far memory rises; whatever happens once happens here, untimed."""
-    with torch.no_grad():
-        device = one(method.predict(*args)).point.device.type
-        return device, float(peak_bytes(lambda: method.predict(*args), device))
-
-
-def _timed(method: Method, args: tuple[Any, ...], device: str) -> tuple[Prediction, float]:
-    synchronize(device)
-    start = time.perf_counter()
-    with torch.no_grad():
-        prediction = method.predict(*args)
-    synchronize(device)
-    return prediction, time.perf_counter() - start
-
-
-def _numbers(prediction: Prediction, target: Tensor, metrics: dict[str, Metric]) -> dict[str, list[float]]:
-    found = {}
-    for name, metric in metrics.items():
-        plain = metric.func if isinstance(metric, partial) else metric
-        if prediction.deviation is None and _is_one_of(plain, all_metrics.crps, all_metrics.nll):
-            continue  # no density to judge
-        number = metric(prediction, target)
-        if not isinstance(number, Tensor) or number.shape != (len(target),):
-            got = tuple(number.shape) if isinstance(number, Tensor) else type(number).__name__
-            raise ValueError(
-                f"metric {name!r} must return one number per sample, ({len(target)},), got {got}; "
-                "curves, maps and the torchmetrics classes are for all samples together"
-            )
-        found[name] = number.double().tolist()
-    return found

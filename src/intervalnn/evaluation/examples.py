@@ -15,7 +15,7 @@ from torch.utils.data import RandomSampler
 
 from intervalnn.data.loading import arguments, batches, split
 from intervalnn.data.pairs import checked
-from intervalnn.evaluation.results import Run
+from intervalnn.evaluation.records import Run
 from intervalnn.files.whole import replacing
 from intervalnn.metrics import CalibrationLevels, Directions, Sparsification, Tally
 from intervalnn.network.explanation import Explanation

@@ -23,7 +23,8 @@ from intervalnn.cli.weights import read_weights
 from intervalnn.data.readers import images, nifti, npy
 from intervalnn.data.readers.manifest import Manifest
 from intervalnn.data.readers.npy import Npz
-from intervalnn.evaluation.results import Results, Run
+from intervalnn.evaluation.records import Run
+from intervalnn.evaluation.results import Results
 from intervalnn.files.container import verify_archive
 from intervalnn.files.limits import check_file, inflated
 from intervalnn.view import load_npz

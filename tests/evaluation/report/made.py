@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import intervalnn as inn
 from intervalnn import metrics
 from intervalnn.evaluation.examples import curves_of, save_examples
-from intervalnn.evaluation.results import Better, Measured, Run
+from intervalnn.evaluation.records import Better, Measured, Run
 
 BETTER: dict[str, Better] = {"winkler at equal coverage": "lower", "mae": "lower", "pearson": "higher"}
 

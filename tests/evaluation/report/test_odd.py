@@ -19,8 +19,9 @@ pytest.importorskip("jinja2")
 
 from evaluation.report.made import measured, numbers, run, scored
 from intervalnn.cli import main
+from intervalnn.evaluation.records import Measured, Run
 from intervalnn.evaluation.report.html import write_report
-from intervalnn.evaluation.results import Measured, Results, Run
+from intervalnn.evaluation.results import Results
 
 NAMES = [
     *("$x_", "a$b$c", r"$\frac{$", r"\$", "$$", "%", "a_b", "#1 {x}", r"\input{x}", "^~"),

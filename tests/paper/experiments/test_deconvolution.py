@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from torch import nn
 
-from intervalnn.evaluation.results import Run
+from intervalnn.evaluation.records import Run
 from intervalnn.methods import ConstantWidth, MCDropout
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.paper import demo

@@ -10,7 +10,7 @@ import torch
 from click.testing import CliRunner
 
 from intervalnn.cli import main
-from intervalnn.evaluation.results import Run
+from intervalnn.evaluation.records import Run
 from intervalnn.paper.experiments import images, scales
 from intervalnn.paper.experiments.reproduce import draw_images
 from intervalnn.prediction import Prediction

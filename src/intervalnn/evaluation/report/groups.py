@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from intervalnn.evaluation.examples import ranked_by
-from intervalnn.evaluation.results import DRAWS, Comparison, Results, Run
+from intervalnn.evaluation.records import Run
+from intervalnn.evaluation.results import Results
+from intervalnn.evaluation.statistics import DRAWS, Comparison
 from intervalnn.files.printable import printable
 
 __all__ = ["Found", "Group", "as_name", "as_reason", "as_text", "find", "flat"]

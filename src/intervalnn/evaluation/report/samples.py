@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from intervalnn.data.readers.npy import Npz
+from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.report.groups import Group
 from intervalnn.evaluation.report.style import BAND, POINT, TARGET, figure, label, tidy
 from intervalnn.evaluation.report.words import meaning
-from intervalnn.evaluation.results import Run
 
 __all__ = ["Example", "examples", "pictures"]
 

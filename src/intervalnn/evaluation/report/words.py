@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from intervalnn.evaluation.report.groups import Group
-from intervalnn.evaluation.results import Comparison
+from intervalnn.evaluation.statistics import Comparison
 
 __all__ = ["KINDS", "Meaning", "Verdict", "also_best", "meaning", "percent", "promises", "verdict"]
 

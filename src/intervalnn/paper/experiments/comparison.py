@@ -19,7 +19,7 @@ from intervalnn.calibration import guarantee
 from intervalnn.data.readers.npy import Npz
 from intervalnn.evaluation.evaluation import evaluate
 from intervalnn.evaluation.examples import curves_of
-from intervalnn.evaluation.results import Run
+from intervalnn.evaluation.records import Run
 from intervalnn.files.whole import replacing
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.prediction import Prediction

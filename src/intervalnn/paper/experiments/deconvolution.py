@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from intervalnn import methods
-from intervalnn.evaluation.results import Run
+from intervalnn.evaluation.records import Run
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.paper.experiments.comparison import COVERAGE, Loaders, Make, Progress, measure, started, trained
 from intervalnn.paper.experiments.scales import DeconvolutionScale

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.report.curves import direction, markov
 from intervalnn.evaluation.report.style import save
-from intervalnn.evaluation.results import Run
 from intervalnn.paper.experiments.comparison import WITH_DIRECTION
 from intervalnn.paper.experiments.tables import so_many
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from intervalnn.data.readers.npy import Npz
+from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.report.curves import direction, markov
 from intervalnn.evaluation.report.images import comparison, profile
 from intervalnn.evaluation.report.style import save
-from intervalnn.evaluation.results import Run
 from intervalnn.paper.experiments.comparison import WITH_DIRECTION
 from intervalnn.paper.experiments.tables import so_many
 

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from intervalnn import data, methods, metrics
 from intervalnn.calibration.calibration import calibrate
-from intervalnn.evaluation.results import Run
+from intervalnn.evaluation.records import Run
 from intervalnn.files.limits import MAX_GIB
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.paper.experiments import artefacts

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from intervalnn.evaluation.results import Run
+from intervalnn.evaluation.records import Run
 from intervalnn.files.whole import replacing
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.paper.experiments.deconvolution import BETA, Setting, methods_of, underlying

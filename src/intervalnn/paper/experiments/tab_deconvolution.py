@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from intervalnn.data.readers.npy import Npz
-from intervalnn.evaluation.results import Results, Run
+from intervalnn.evaluation.records import Run
+from intervalnn.evaluation.results import Results
 from intervalnn.paper.experiments import run_time, tables
 from intervalnn.paper.experiments.comparison import WITH_DIRECTION
 from intervalnn.paper.experiments.tables import WINKLER, comparison, published, together

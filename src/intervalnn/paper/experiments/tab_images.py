@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-from intervalnn.evaluation.results import Results, Run
+from intervalnn.evaluation.records import Run
+from intervalnn.evaluation.results import Results
 from intervalnn.paper.experiments import run_time, tables
 from intervalnn.paper.experiments.comparison import COVERAGE
 from intervalnn.paper.experiments.tables import both, comparison, published, so_many, together

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.report.curves import pooled
-from intervalnn.evaluation.results import Results, Run
+from intervalnn.evaluation.results import Results
 from intervalnn.files.whole import replacing
 from intervalnn.paper.experiments.comparison import COVERAGE
 

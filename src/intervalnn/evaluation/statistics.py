@@ -1,0 +1,99 @@
+"""Statistics: a metric over runs, and two methods compared on the same samples."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from intervalnn.evaluation.tables import number
+
+__all__ = ["DRAWS", "Comparison", "Spread", "Values", "compared", "spread"]
+
+DRAWS = 10_000  # of the bootstrap
+Values = np.ndarray[Any, Any]  # one number per sample, NaN where it is undefined
+
+
+class Spread(NamedTuple):
+    """A metric of a method over runs.
+
+    Attributes:
+        mean: Mean over runs of the mean over samples; NaN where no sample has a value.
+        sd: Standard deviation over runs; NaN if there is just one.
+        undefined: How many samples have no value and were left out, of all runs.
+        samples: How many samples there are, of all runs.
+    """
+
+    mean: float
+    sd: float
+    undefined: int
+    samples: int
+
+    def __str__(self) -> str:
+        if math.isnan(self.mean):
+            return "undefined"
+        return number(self.mean, 4) + ("" if math.isnan(self.sd) else f" ± {number(self.sd, 2)}")
+
+
+class Comparison(NamedTuple):
+    """How much larger a metric is for one method than for another, on the same samples.
+
+    Attributes:
+        difference: The first method's mean minus the second's.
+        lower: Lower end of the interval that holds the true difference with 95 % confidence.
+        upper: Upper end of it.
+        p: How often resampled samples would give a difference of the other sign, both sides; and no less
+            than the chance that as many coins fall on one side.
+        pairs: How many samples have a value for both.
+    """
+
+    difference: float
+    lower: float
+    upper: float
+    p: float
+    pairs: int
+
+
+def spread(runs: Sequence[Values]) -> Spread:
+    """Return mean and standard deviation over runs."""
+    means = [float(np.mean(v[~np.isnan(v)])) for v in runs if not np.isnan(v).all()]
+    undefined, samples = sum(int(np.isnan(v).sum()) for v in runs), sum(len(v) for v in runs)
+    mean = statistics.fmean(means) if means else math.nan
+    sd = statistics.stdev(means) if len(means) > 1 and math.isfinite(mean) else math.nan
+    return Spread(mean, sd, undefined, samples)
+
+
+def compared(runs: Iterable[tuple[Values, Values]], *, draws: int, seed: int) -> Comparison:
+    """Compare two methods by a bootstrap that draws samples within each run.
+
+    Args:
+        runs: The values of both methods for the same samples, run by run.
+        draws: How often to draw.
+        seed: Of the draws.
+    """
+    rng, shift, total, pairs = np.random.default_rng(seed), np.zeros(draws), [], 0
+    for a, b in runs:
+        both = a - b
+        both = both[~np.isnan(both)]
+        if not len(both):
+            continue
+        pairs += len(both)
+        total.append(float(both.mean()))
+        shift += _resampled_means(both, draws, rng)
+    if not total:
+        return Comparison(math.nan, math.nan, math.nan, math.nan, 0)
+    shift /= len(total)
+    lower, upper = np.quantile(shift, [0.025, 0.975], method="inverted_cdf")  # infinite ones, too
+    beyond = min(float((shift <= 0).mean()), float((shift >= 0).mean()))
+    fewest = max(1 / draws, 2.0 ** (1 - pairs))  # differences of one sign, by chance
+    p = min(1.0, max(2 * beyond, fewest))
+    return Comparison(statistics.fmean(total), float(lower), float(upper), p, pairs)
+
+
+def _resampled_means(values: Values, draws: int, rng: np.random.Generator) -> Values:
+    """Return the means of as many samples drawn with replacement, a few draws at a time."""
+    n, sizes = len(values), [min(500, draws - start) for start in range(0, draws, 500)]
+    return np.concatenate([values[rng.integers(0, n, (size, n))].mean(1) for size in sizes])
