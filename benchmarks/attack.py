@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import torch
-from architectures import architecture
 from torch.func import functional_call
 
 import intervalnn as inn
+from architectures import architecture
 from intervalnn.evaluation.cost import versions
 from intervalnn.network.gaps import Kind
 

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import measure
 import numpy as np
 import onnxruntime
-import prepare
 import torch
 from torch import Tensor, nn
 
+import measure
+import prepare
 from intervalnn.network.quiet import quiet
 from intervalnn.paper.models import UNet
 from intervalnn.saving.exporting import export

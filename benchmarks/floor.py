@@ -16,12 +16,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import measure
-import prepare
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import measure
+import prepare
 from intervalnn.evaluation.cost import seconds
 from intervalnn.paper.models import UNet
 

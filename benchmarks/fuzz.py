@@ -4,7 +4,7 @@
     python benchmarks/fuzz.py --only commands --minutes 10
     python benchmarks/fuzz.py --kind NIfTI --seed 17 --once
 
-Every case is drawn from its kind and a seed by the generators of ``tests/abuse``, and can be repeated by them. Each
+Every case is drawn from its kind and a seed by the generators of ``fuzzing``, and can be repeated by them. Each
 kind runs in a process of its own, with little memory: one that dies, hangs or asks for more has failed. Where atheris
 is installed, half of the time goes to the same checks with bytes that it makes, led by coverage. With ``--only``, what
 is found takes the place of that kind in the file of results, beside how it was found; all else there stays.
@@ -59,9 +59,9 @@ INSTRUMENTED += [
 
 def cases() -> dict[str, Callable[[Random, Path], list[str] | None]]:
     """Return what tries one case of each kind, and says as what to count it where there is more to say."""
-    from abuse import commands, configs
-    from abuse.readers import READERS
-    from abuse.saved import SAVED
+    from fuzzing import commands, configs
+    from fuzzing.readers import READERS
+    from fuzzing.saved import SAVED
 
     return {
         **{name: reader.case for name, reader in READERS.items()},
@@ -108,9 +108,9 @@ def guided(kind: str, seconds: float, folder: Path) -> None:
     import atheris
 
     with atheris.instrument_imports(include=INSTRUMENTED):
-        from abuse import configs
-        from abuse.readers import READERS
-        from abuse.saved import SAVED
+        from fuzzing import configs
+        from fuzzing.readers import READERS
+        from fuzzing.saved import SAVED
     corpus = folder / "corpus"
     corpus.mkdir()
     if kind == "configs":

@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import measure
-import prepare
 import torch
 from torch import nn
 
+import measure
+import prepare
 from intervalnn.paper.models import UNet
 
 

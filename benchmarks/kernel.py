@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import measure
 import torch
 import triton
 import triton.language as tl
@@ -23,6 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+import measure
 from intervalnn.evaluation.cost import seconds
 from intervalnn.network.network import _FUSED
 

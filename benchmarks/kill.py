@@ -3,7 +3,7 @@
     python benchmarks/kill.py --minutes 10
 
 Fits with a checkpoint, caches of inputs, saved networks, runs, predictions, volumes and exports: each is a process
-of its own that gets SIGKILL several times on its way (``tests/abuse/kills.py``). After every kill, whatever has its
+of its own that gets SIGKILL several times on its way (``fuzzing/kills.py``). After every kill, whatever has its
 final name must be whole and no older than before; in the end all must be, byte for byte, what an undisturbed job makes.
 """
 
@@ -21,9 +21,7 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from abuse.kills import Found, jobs, one_round
+from fuzzing.kills import Found, jobs, one_round
 from intervalnn.evaluation.cost import versions
 
 RESULTS = Path(__file__).parent / "results"

@@ -23,13 +23,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import measure
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import intervalnn as inn
+import measure
 from intervalnn.cli.allocation import keep_freed_memory
 from intervalnn.data.tiling import Halo, predict_tiled
 from intervalnn.evaluation.cost import seconds

@@ -12,12 +12,12 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-import measure
-import prepare
 import torch
 from torch import Tensor, nn
 
 import intervalnn as inn
+import measure
+import prepare
 from intervalnn import losses
 from intervalnn.paper.models import UNet
 

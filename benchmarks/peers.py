@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import measure
 import torch
 from torch import nn
 
 import intervalnn as inn
+import measure
 
 
 def variants(batch: int, radius: float) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:

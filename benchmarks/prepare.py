@@ -7,11 +7,11 @@ import copy
 from pathlib import Path
 from typing import Any
 
-import measure
 import torch
 from torch import Tensor, nn
 
 import intervalnn as inn
+import measure
 from intervalnn.cli.allocation import keep_freed_memory
 
 # Which layers have gaps, and which kind of them.

@@ -13,11 +13,11 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import measure
-import prepare
 import torch
 from torch import Tensor, nn
 
+import measure
+import prepare
 from intervalnn.paper.models import UNet
 
 

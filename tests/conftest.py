@@ -1,17 +1,24 @@
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import intervalnn
 from leftovers import Snapshot
 
 torch.set_num_threads(1)
+# Processes that a test starts import what is tested here, from whatever folder, and leave a core to the other worker.
+HERE = Path(__file__).parent
+PLACES = (Path(intervalnn.__file__).parents[1], HERE, HERE.parent / "benchmarks")
+os.environ |= {"PYTHONPATH": os.pathsep.join(map(str, PLACES)), "OMP_NUM_THREADS": "1"}
 # A run in the background inherits that Ctrl-C is ignored; the tests of stopping need it here and in their processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same examples each time, however long one takes on a busy machine; new ones are what the benchmarks search for.

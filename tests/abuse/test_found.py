@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from abuse.saved import SAVED
 from data.readers.dicoms import pixels, save, slice_of
+from fuzzing.saved import SAVED
 from intervalnn import data
 from intervalnn.cli.config import ConfigError, from_sources
 from intervalnn.cli.weights import read_weights

@@ -13,8 +13,8 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from abuse.lines import MODEL, NET
-from abuse.project import project
+from fuzzing.lines import MODEL, NET
+from fuzzing.project import project
 from intervalnn.cli import main
 from intervalnn.evaluation.records import Measured, Run
 from intervalnn.paper.experiments.deconvolution import examples

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from abuse import commands, configs
-from abuse.lines import LEAVES, RIGHT, SLOW, Line
-from abuse.readers import READERS
-from abuse.saved import SAVED
+from fuzzing import commands, configs
+from fuzzing.lines import LEAVES, RIGHT, SLOW, Line
+from fuzzing.readers import READERS
+from fuzzing.saved import SAVED
 
 randoms = st.randoms(use_true_random=False)
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import os
 import subprocess
 import sys
 import time
@@ -17,15 +16,14 @@ import torch
 from torch import nn
 
 import intervalnn as inn
-from abuse import kills
-from abuse.places import fill, mounted, no_larger_files, read_only
+from files.places import fill, mounted, no_larger_files, read_only
+from fuzzing import kills
 from intervalnn.cli.folder import RECORD, Folder
 from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.report.html import write_report
 from intervalnn.view import export_html, save_npz
 
 ROOT = Path(__file__).parents[2]
-QUICK = {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'tests'}"}
 
 
 # --- killed ---
@@ -36,7 +34,7 @@ def test_jobs_killed_at_random_moments_end_as_undisturbed_ones(only: str, tmp_pa
     options = ["--minutes", "0.05", "--kills", "3", "--seed", "1", "--only", only]
     command = [sys.executable, ROOT / "benchmarks" / "kill.py", *options]
 
-    done = subprocess.run([*command, "--out", tmp_path / "found.json"], env=os.environ | QUICK, check=False)
+    done = subprocess.run([*command, "--out", tmp_path / "found.json"], check=False)
 
     found = json.loads((tmp_path / "found.json").read_text())
     assert done.returncode == 0, found
@@ -178,8 +176,8 @@ def test_a_path_below_a_file_is_named(where: str, tmp_path: Path) -> None:
 
 
 def started(code: str, folder: Path) -> subprocess.Popen[bytes]:
-    code = f"from pathlib import Path; from abuse import kills; folder = Path({str(folder)!r}); {code}"
-    return subprocess.Popen([sys.executable, "-c", code], env=os.environ | QUICK)
+    code = f"from pathlib import Path; from fuzzing import kills; folder = Path({str(folder)!r}); {code}"
+    return subprocess.Popen([sys.executable, "-c", code])
 
 
 def test_two_processes_build_one_cache(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from abuse.places import no_larger_files, read_only
 from cli.conftest import MODEL, Inn
+from files.places import no_larger_files, read_only
 from intervalnn.training import loop as training
 
 NET = ["--net", "net.safetensors", *MODEL]

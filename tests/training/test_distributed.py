@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import random
 import signal
 import socket
@@ -22,7 +21,6 @@ from intervalnn.training.engine import FabricEngine, TorchEngine, any_engine
 from training.fit_worker import run, sharded, task
 
 WORKER = Path(__file__).with_name("fit_worker.py")
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def start(out: Path, launcher: list[str] | None = None, **settings: Any) -> subprocess.Popen[bytes]:
@@ -31,7 +29,7 @@ def start(out: Path, launcher: list[str] | None = None, **settings: Any) -> subp
         command += ["-m", "torch.distributed.run", *launcher]
     with (out.parent / "stderr").open("ab") as errors:
         arguments = [str(WORKER), str(out), json.dumps(settings)]
-        return subprocess.Popen([*command, *arguments], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=errors)
+        return subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL, stderr=errors)
 
 
 def finish(*processes: subprocess.Popen[bytes]) -> None:

@@ -82,7 +82,6 @@ def test_no_bomb_takes_memory(tmp_path: Path) -> None:
 
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", MEASURED, tmp_path, *names],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         timeout=300,

@@ -17,9 +17,9 @@ import click
 import numpy as np
 from safetensors.torch import load
 
-from abuse.lines import LEAVES, Line, drawn
-from abuse.project import project
-from abuse.running import Ended, run, run_as_process
+from fuzzing.lines import LEAVES, Line, drawn
+from fuzzing.project import project
+from fuzzing.running import Ended, run, run_as_process
 from intervalnn.cli.config import ConfigError, from_sources, options_of
 from intervalnn.cli.config.options import Calibrate
 from intervalnn.cli.screen import describe

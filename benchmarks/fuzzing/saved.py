@@ -20,8 +20,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 import intervalnn as inn
-from abuse.mutations import changed, mutated
-from abuse.readers import Mutation, gzipped, zipped
+from fuzzing.mutations import changed, mutated
+from fuzzing.readers import Mutation, gzipped, zipped
 from intervalnn.calibration.calibration import calibrate
 from intervalnn.calibration.guarantee import Offsets
 from intervalnn.cli.samples import samples_in

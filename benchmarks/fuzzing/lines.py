@@ -9,9 +9,9 @@ from typing import Any, get_args, get_origin
 
 import click
 
-from abuse.configs import OPTIONS, shown, table, toml
-from abuse.mutations import TEXTS, changed, mutated, odd_value
-from abuse.project import PATHS
+from fuzzing.configs import OPTIONS, shown, table, toml
+from fuzzing.mutations import TEXTS, changed, mutated, odd_value
+from fuzzing.project import PATHS
 from intervalnn.cli import main
 from intervalnn.cli.config import Option
 from intervalnn.cli.config.values import arms

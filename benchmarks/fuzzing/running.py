@@ -17,7 +17,7 @@ from typing import Any
 import torch.distributed  # noqa: F401 - all that is slow to import is, before Ctrl-C may come
 from click.testing import CliRunner
 
-from abuse.lines import Line
+from fuzzing.lines import Line
 from intervalnn import training  # noqa: F401
 from intervalnn.cli import main
 from intervalnn.evaluation.report import html  # noqa: F401

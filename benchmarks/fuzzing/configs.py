@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from abuse.mutations import changed, mutated, odd_value
+from fuzzing.mutations import changed, mutated, odd_value
 from intervalnn.cli.config import Config, ConfigError, from_sources, options_of
 from intervalnn.cli.config.options import sections
 

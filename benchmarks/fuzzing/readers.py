@@ -24,8 +24,8 @@ import numpy as np
 from PIL import Image
 from pydicom.uid import JPEG2000Lossless, JPEGLSLossless, RLELossless
 
-from abuse.mutations import changed, mutated
 from data.readers.dicoms import SECRETS, pixels, save, save_bare, slice_of
+from fuzzing.mutations import changed, mutated
 from intervalnn import data
 
 __all__ = ["READERS", "Mutation", "Reader", "gzipped", "zipped"]
