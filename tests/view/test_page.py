@@ -61,12 +61,8 @@ def test_a_promise_cannot_break_out_of_the_page_either(tmp_path: Path) -> None:
 
 def test_no_text_takes_the_wider_side_for_the_more_likely_one() -> None:
     package = STATIC.parent.parent
-    read = [*STATIC.glob("*.js"), *(path for name in ("view", "report") for path in (package / name).glob("*.py"))]
-    read += [
-        package / "prediction.py",
-        package / "evaluation" / "examples.py",
-        package / "saving" / "exporting" / "card.py",
-    ]
+    read = [*STATIC.glob("*.js"), *(path for name in ("view", "evaluation") for path in (package / name).rglob("*.py"))]
+    read += [package / "prediction.py", package / "saving" / "exporting" / "card.py"]
 
     for path in read:
         text = path.read_text(encoding="utf-8")
