@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -129,3 +132,22 @@ def test_numbers_in_other_files_are_not_read(how: str, where: str, tmp_path: Pat
         list(data.read(tmp_path / "data", errors="refuse"))
     skipped = data.read(tmp_path / "data")
     assert not skipped.subjects and len(skipped.report.skipped) == 1
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_a_list_of_subjects_that_is_no_file_is_refused(make: Callable[[Path], object], folder: Path) -> None:
+    (folder / "patient_ids_rand_validation.csv").unlink()
+    make(folder / "patient_ids_rand_validation.csv")
+
+    skipped = data.read(folder).report.skipped
+
+    assert len(skipped) == 2 and all("must be a file with a whole number in each line" in s.reason for s in skipped)
+
+
+@pytest.mark.parametrize("packed", [{"compression": "lzf"}, {"scaleoffset": 4}], ids=str)
+def test_what_is_packed_so_that_no_limit_can_be_kept_is_refused(packed: dict[str, Any], tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "ground_truth_test_000.hdf5", "w") as file:
+        file.create_dataset("data", data=np.ones((3, 6, 5), np.float32), chunks=(1, 6, 5), **packed)
+
+    with pytest.raises(ValueError, match="packed otherwise than once by deflate"):
+        data.read(tmp_path, errors="refuse")

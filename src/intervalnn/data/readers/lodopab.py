@@ -15,13 +15,13 @@ from intervalnn.data.readers.skipped import Unreadable
 from intervalnn.data.readers.sources import Entry, Options
 from intervalnn.data.readers.units import to_hu
 from intervalnn.data.readers.volume import Geometry, Volume
-from intervalnn.files.limits import check_unpacked, inflated
+from intervalnn.files.limits import check_file, check_unpacked, inflated
 
 __all__ = ["entries"]
 
 _NAME = re.compile(r"ground_truth_(train|validation|test)_(\d{3})\.(?:hdf5|h5)")
 _PER_FILE = 128
-_DEFLATE, _SAME_SIZE = 1, (2, 3, 5, 6)  # numbers of HDF5's filters; the latter give no more bytes than a chunk has
+_DEFLATE, _SAME_SIZE = 1, (2, 3)  # numbers of HDF5's filters; shuffling and checksums give no more bytes than they get
 _WIDTH = 260.0  # millimetres: all images are taken to be 26 cm wide, whatever they were
 
 
@@ -85,11 +85,14 @@ def _check_chunks(data: Any, path: Path, max_gib: float) -> None:
     check_unpacked(path, math.prod(data.chunks) * data.dtype.itemsize, max_gib)
     filters = data.id.get_create_plist()
     packed = [kind for i in range(filters.get_nfilters()) if (kind := filters.get_filter(i)[0]) not in _SAME_SIZE]
-    if len(packed) > 1:
-        raise Unreadable("has chunks that are packed twice, which is not read")
+    if packed not in ([], [_DEFLATE]):
+        raise Unreadable(
+            "has chunks that are packed otherwise than once by deflate (compression='gzip'), so no limit "
+            "can be kept; write it anew"
+        )
     large: list[tuple[int, ...]] = []
     data.id.chunk_iter(lambda each: large.append(each.chunk_offset) if each.size * DEFLATED > max_gib * 2**30 else None)
-    for place in large if packed == [_DEFLATE] else ():
+    for place in large if packed else ():
         for _ in inflated(path, data.id.read_direct_chunk(place)[1], max_gib):
             pass  # it is too much, or it is not
 
@@ -101,9 +104,12 @@ def _rows(path: Path, part: str, start: int, count: int, options: Options) -> di
         options.report.note(f"{options.name(table)} is missing, so all of {part} counts as one subject")
         return {f"lodopab-{part}": list(range(count))}
     try:
+        check_file(table)
         patients = [int(line) for line in table.read_text().split()][start : start + count]
-    except ValueError:
-        raise Unreadable(f"has no subjects, since {table.name} must hold a whole number in each line") from None
+    except (ValueError, OSError):
+        raise Unreadable(
+            f"has no subjects, since {table.name} must be a file with a whole number in each line"
+        ) from None
     if len(patients) < count:
         # the last file may have been left at its full length, with nothing in the rest
         options.report.note(f"{options.name(path)} has {count} slices, of which {len(patients)} have a subject")
