@@ -110,6 +110,15 @@ def test_complex_weights_have_gaps_for_their_real_and_imaginary_part() -> None:
     assert (net(torch.randn(2, 4)).width > 0).all()
 
 
+def test_a_gap_in_double_precision_is_the_number_that_was_given() -> None:
+    net = inn.IntervalNetwork(make().double())
+
+    net.set_gaps("third.weight", below=0.02, above=0.1)
+
+    bounds = net.weight_intervals()["third.weight"]
+    assert (bounds.below == 0.02).all() and (bounds.above == 0.1).all()
+
+
 @pytest.mark.parametrize(
     ("name", "below", "error", "message"),
     [

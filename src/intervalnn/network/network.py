@@ -598,6 +598,8 @@ def _recordable(x: Tensor | Interval) -> Tensor | Interval:
 
 def _as_gap(value: Tensor | float, like: Tensor, name: str) -> Tensor:
     """Return what a user gives as gaps as a tensor, or say why it is none."""
+    if isinstance(value, float | int):  # which torch would round to float32
+        value = torch.tensor(value, dtype=torch.float64)
     new = torch.as_tensor(value, device=like.device)
     new = (torch.view_as_real(new) if new.is_complex() else new).to(like.dtype)
     if new.dim() > 0 and new.shape != like.shape:
