@@ -387,7 +387,10 @@ def test_numbers_of_numpy_are_saved_as_numbers(tmp_path: Path) -> None:
         (lambda: inn.evaluate(ALIKE, batches(3), {"width at equal coverage": LAST}), "two metrics 'width at"),
         (lambda: inn.evaluate(ALIKE, batches(3), ["mse"]), "must be a function, such as .*, got 'mse'"),
         (lambda: inn.evaluate(ALIKE, batches(3), metrics.mse), "a list or a mapping of functions"),
-        (lambda: inn.evaluate(ALIKE, batches(3), [metrics.PWCC()]), r"metric 'PWCC' .* got \(\); .* torchmetrics"),
+        (
+            lambda: inn.evaluate(ALIKE, batches(3), [metrics.SampleMean(metrics.pwcc)]),
+            r"metric 'SampleMean' .* got \(\); .* torchmetrics",
+        ),
         (lambda: inn.evaluate(ALIKE, batches(3), better={"mse": "small"}), "better must be 'lower' or 'higher'"),
         (lambda: inn.evaluate({"a": nn.Linear(8, 8)}, batches(3)), "method 'a' must have predict.* a Linear has none"),
         (lambda: inn.evaluate({1: Noisy(1.0)}, batches(3)), "name of a method must be a string, got 1"),

@@ -42,8 +42,7 @@ def every_metric() -> list[classes.Streaming]:
         metrics.RankCorrelation(), metrics.Sparsification(), metrics.Directions(), metrics.CalibrationLevels(),
         metrics.WidthStrata(), metrics.WidthQuantile(), metrics.MissedPlaces(SHAPE), metrics.MarkovBound(beta=0.1),
     )  # fmt: skip
-    named = (classes.IntervalCoverage(), classes.MeanIntervalWidth(), classes.IntervalScore(), classes.AUSE())
-    return [*map(classes.SampleMean, functions), *map(classes.Pooled, tallies), *named]
+    return [*map(classes.SampleMean, functions), *map(classes.Pooled, tallies)]
 
 
 def evaluate(images: int) -> dict[str, float]:

@@ -29,12 +29,6 @@ from intervalnn.metrics.summary import Mean, mean_defined, wilson
 from intervalnn.metrics.tally import Tally
 
 if TYPE_CHECKING:
-    from intervalnn.metrics.classes import AUSE as AUSE
-    from intervalnn.metrics.classes import PWCC as PWCC
-    from intervalnn.metrics.classes import IntervalCoverage as IntervalCoverage
-    from intervalnn.metrics.classes import IntervalScore as IntervalScore
-    from intervalnn.metrics.classes import MeanIntervalWidth as MeanIntervalWidth
-    from intervalnn.metrics.classes import MedianIntervalWidth as MedianIntervalWidth
     from intervalnn.metrics.classes import Pooled as Pooled
     from intervalnn.metrics.classes import SampleMean as SampleMean
 
@@ -84,16 +78,7 @@ __all__ = [
     "winkler",
 ]
 
-_STREAMING = (
-    "AUSE",
-    "PWCC",
-    "IntervalCoverage",
-    "IntervalScore",
-    "MeanIntervalWidth",
-    "MedianIntervalWidth",
-    "Pooled",
-    "SampleMean",
-)
+_STREAMING = ("Pooled", "SampleMean")
 
 
 def __getattr__(name: str) -> Any:

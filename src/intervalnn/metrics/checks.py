@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from intervalnn.prediction import Prediction
 
-__all__ = ["Components", "compared", "from_bounds", "share"]
+__all__ = ["Components", "compared", "share"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,20 +93,6 @@ def _amount(part: Tensor, name: str) -> Tensor:
     if bool((flat < 0).any()):
         raise ValueError(f"the {name} of a prediction must be >= 0, got {float(flat.min())}; see Prediction")
     return flat
-
-
-def from_bounds(lower: Tensor, upper: Tensor) -> Prediction:
-    """Return bounds without a point as a prediction, for metrics that look at the bounds alone.
-
-    The lower end takes the place of the point, so that each comparison is that of the ends.
-    """
-    if lower.shape != upper.shape:
-        raise ValueError(f"upper must have shape {tuple(lower.shape)}, like lower, got {tuple(upper.shape)}")
-    lower, upper = lower.detach().double(), upper.detach().to(lower.device).double()
-    width = upper - lower
-    if bool((width < 0).any()):
-        raise ValueError("lower must not exceed upper, got bounds that cross; sort the two first")
-    return Prediction(lower, torch.zeros_like(width), width, width)
 
 
 def share(name: str, value: float) -> float:

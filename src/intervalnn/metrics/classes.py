@@ -1,4 +1,4 @@
-"""Classes: the metrics over a stream of batches and over several processes, as ``torchmetrics.Metric``."""
+"""Classes: any metric over a stream of batches and over several processes, as ``torchmetrics.Metric``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.metrics.checks import from_bounds, share
-from intervalnn.metrics.correlation import pwcc
-from intervalnn.metrics.intervals import coverage as covered
-from intervalnn.metrics.intervals import mean_width, winkler
-from intervalnn.metrics.sketches import WidthQuantile
-from intervalnn.metrics.sparsification import Sparsification
-from intervalnn.metrics.summary import NO_MOMENTS, Mean, mean_of, merged, moments, wilson
+from intervalnn.metrics.summary import NO_MOMENTS, Mean, mean_of, merged, moments
 from intervalnn.metrics.tally import Tally
 from intervalnn.prediction import Prediction
 
@@ -24,14 +18,13 @@ try:
 except ImportError as error:
     raise ImportError("the streaming metrics need torchmetrics: pip install intervalnn[metrics]") from error
 
-__all__ = ["AUSE", "PWCC", "IntervalCoverage", "IntervalScore", "MeanIntervalWidth", "MedianIntervalWidth"]
-__all__ += ["Pooled", "SampleMean"]
+__all__ = ["Pooled", "SampleMean"]
 
 SampleMetric = Callable[[Prediction, Tensor], Tensor]
 
 
 class Streaming(Metric):
-    """What all of them share: states of fixed size, in float64, that add up over batches and processes."""
+    """What both share: states of fixed size, in float64, that add up over batches and processes."""
 
     full_state_update = False
     is_differentiable = False
@@ -88,15 +81,6 @@ class SampleMean(Streaming):
             return mean_of(self.moments)
 
 
-class PWCC(SampleMean):
-    """The mean over samples of :func:`intervalnn.metrics.pwcc`."""
-
-    higher_is_better = True
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(pwcc, **kwargs)
-
-
 class Pooled(Streaming):
     """Any :class:`~intervalnn.metrics.Tally` over a stream: curves, strata, maps, quantiles.
 
@@ -129,116 +113,3 @@ class Pooled(Streaming):
         if is_dataclass(result) and not isinstance(result, type):
             return {field.name: getattr(result, field.name) for field in fields(result)}
         return result
-
-
-class AUSE(Pooled):
-    """The area between the sparsification curve of all components and the oracle's.
-
-    In the normalisation of :func:`intervalnn.metrics.sparsification_curve`, but over the whole
-    stream, whose scores and errors it knows to a part in 512; see :class:`intervalnn.metrics.Sparsification`.
-    """
-
-    higher_is_better = False
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(Sparsification(), **kwargs)
-
-    def compute(self) -> Tensor:
-        """Return the area; NaN where there is no error at all."""
-        return self.tally.result(self.sums).area  # type: ignore[no-any-return]
-
-
-class _Bounds(Streaming):
-    """The mean over components of a metric that looks at bounds alone."""
-
-    function: SampleMetric
-    total: Tensor
-    components: Tensor
-
-    def __init__(self, function: SampleMetric, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.function = function
-        for name in ("total", "components"):
-            self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
-
-    def update(self, *parts: Prediction | Tensor) -> None:
-        """Take in a batch: ``(prediction, target)``, or ``(lower, upper, target)``."""
-        prediction, target = _pair(parts)
-        values = self.function(prediction, target)
-        self.total += (values.sum() * (target.numel() / len(target))).to(self.total.device)
-        self.components += target.numel()
-
-    def compute(self) -> Tensor:
-        """Return the mean over all components of all samples."""
-        return self.total / self.components
-
-
-def _pair(parts: tuple[Prediction | Tensor, ...]) -> tuple[Prediction, Tensor]:
-    match parts:
-        case (Prediction() as prediction, Tensor() as target):
-            return prediction, target
-        case (Tensor() as lower, Tensor() as upper, Tensor() as target):
-            return from_bounds(lower, upper), target
-    got = ", ".join(type(part).__name__ for part in parts)
-    raise TypeError(f"update needs (prediction, target) or (lower, upper, target), got ({got})")
-
-
-class IntervalCoverage(_Bounds):
-    """The share of all components with ``lower <= target <= upper``."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(covered, **kwargs)
-
-    def interval(self, confidence: float = 0.95) -> tuple[Tensor, Tensor]:
-        """Return the limits of the coverage if components were independent; see :func:`intervalnn.metrics.wilson`.
-
-        Those of an image are not. ``SampleMean(coverage)`` has the spread from image to image.
-        """
-        with self.sync_context():
-            return wilson(self.total.round(), self.components, confidence)
-
-
-class MeanIntervalWidth(_Bounds):
-    """The mean width over all components; ``update(lower, upper)`` will do, too."""
-
-    higher_is_better = False
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(mean_width, **kwargs)
-
-    def update(self, *parts: Prediction | Tensor) -> None:
-        """Take in a batch: ``(prediction, target)``, ``(lower, upper, target)`` or ``(lower, upper)``."""
-        if len(parts) == 2 and isinstance(parts[0], Tensor):
-            parts = (*parts, parts[0])
-        super().update(*parts)
-
-
-class MedianIntervalWidth(Pooled):
-    """The median width over all components, to a part in 1024."""
-
-    higher_is_better = False
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(WidthQuantile(0.5), **kwargs)
-
-    def update(self, *parts: Prediction | Tensor) -> None:
-        """Take in a batch: ``(prediction, target)``, or ``(lower, upper, target)``."""
-        super().update(*_pair(parts))
-
-
-class IntervalScore(_Bounds):
-    """The mean interval score over all components; see :func:`intervalnn.metrics.winkler`.
-
-    Args:
-        coverage: The share that the bounds should cover.
-        kwargs: Those of :class:`torchmetrics.Metric`.
-    """
-
-    higher_is_better = False
-
-    def __init__(self, coverage: float = 0.9, **kwargs: Any) -> None:
-        self.coverage = share("coverage", coverage)
-        super().__init__(self._score, **kwargs)
-
-    def _score(self, prediction: Prediction, target: Tensor) -> Tensor:
-        return winkler(prediction, target, coverage=self.coverage)
