@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 import intervalnn as inn
 from counting import convolutions
-from intervalnn.network import lift
+from intervalnn.network import rewrites
 from intervalnn.rules.products.bilinear import Repeats
 from intervalnn.table import RULES, Rule
 from widened import around
@@ -103,7 +103,7 @@ def both(
     with torch.no_grad():
         net(x)
         with monkeypatch.context() as patch:
-            patch.setattr(lift, "nearest", None)
+            patch.setattr(rewrites, "nearest", None)
             plain(x)
         for gap in net.parameters():
             gap.uniform_(0.0, 0.1)
