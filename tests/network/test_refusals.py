@@ -180,6 +180,24 @@ def test_random_numbers_are_refused_in_the_models_line(case: str) -> None:
     assert re.search(rf"draws random numbers.*{HERE}", text) and "prediction to bound" in text, text
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_quantisation_that_watches_its_input_is_refused_with_the_way_out() -> None:
+    model = small().train()
+    model.qconfig = quantization.get_default_qat_qconfig("x86")  # type: ignore[assignment]
+    model = quantization.prepare_qat(model)
+    model(X)
+
+    text = told(lambda: bounds_of(model))
+
+    assert re.search(r"watches its input.*version=0.*disable_observer.*in module '0\.weight_fake_quant'", text), text
+
+
+def test_a_weight_that_is_shortened_in_each_call_is_refused() -> None:
+    text = told(lambda: bounds_of(nn.Embedding(5, 3, max_norm=1.0), torch.tensor([1, 2])))
+
+    assert "shortens rows of the embedding's weight" in text and "set max_norm to None" in text
+
+
 @pytest.mark.parametrize("read", ["item", "tolist"])
 def test_a_number_read_of_what_an_interval_reaches_is_refused(read: str) -> None:
     text = told(lambda: bounds_of(Body(lambda s, x: x * getattr(s.scale, read)())))

@@ -17,7 +17,7 @@ def real_parts(x: Tensor) -> Tensor:
 
 def is_rounded(case: Case) -> bool:
     """Say whether the result of a case is rounded: a staircase, through which the gradient goes straight on."""
-    return case.op in (aten.to.dtype, aten.to.other) or case.kwargs.get("dtype") in (
+    return case.op in (aten.to.dtype, aten.to.other) or "fake_quantize" in str(case.op) or case.kwargs.get("dtype") in (
         torch.float32, torch.bfloat16, torch.complex64,
     )  # fmt: skip
 

@@ -32,6 +32,8 @@ PRECISIONS = {
 JUMPS = {
     aten.floor, aten.ceil, aten.round, aten.trunc, aten.sign, aten.sgn, aten.fmod, aten.remainder, aten.threshold,
     aten.hardshrink, aten.tan, aten.grid_sampler, aten.grid_sampler_2d, aten.grid_sampler_3d, aten.div, aten.atan2,
+    aten.fake_quantize_per_tensor_affine_cachemask, aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams,
+    aten.fake_quantize_per_channel_affine_cachemask,
 }  # fmt: skip
 
 

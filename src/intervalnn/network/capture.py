@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import CodeType
@@ -25,7 +26,7 @@ from intervalnn.network.spelled_out import kept_whole
 from intervalnn.network.torch_private import decomposed, itself_alone, without_effect_tokens
 from intervalnn.network.twin import twin
 from intervalnn.network.undisturbed import undisturbed
-from intervalnn.table import RULES, aten, overloads
+from intervalnn.table import RULES, MissingRuleError, aten, lookup, overloads, why_not
 
 # Taken apart although the table knows them: it refuses them, and what they are made of may have rules.
 _DECOMPOSED_ANYWAY = {aten.as_strided, aten.item, aten.native_dropout, aten.rrelu_with_noise}
@@ -288,10 +289,19 @@ def _refuse_side_effects(exported: torch.export.ExportedProgram, shared: list[in
         if spec.kind == OutputKind.BUFFER_MUTATION:
             name = str(spec.target).removeprefix("model.")
             node = next(n for n in exported.graph.nodes if n.name == spec.arg.name)
+            _refuse_by_name(node)
             raise ValueError(
                 f"the model writes to its buffer '{name}' while it runs ({where(node)}), so it has no single "
                 "prediction to bound; call model.eval() first, or take the counter or cache out of the forward pass"
             )
+
+
+def _refuse_by_name(node: fx.Node) -> None:
+    """Raise if a value comes from an operation that is refused in any model."""
+    source: Any = node.args[0] if node.target is operator.getitem else node
+    entry = lookup(source.target)
+    if entry is not None and entry.even_plain:
+        raise MissingRuleError(f"{why_not(source.target, entry)} ({where(node)})")
 
 
 def _program(exported: torch.export.ExportedProgram, inputs: int, model: nn.Module) -> Program:

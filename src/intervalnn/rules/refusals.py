@@ -16,6 +16,17 @@ refuse(
 )  # fmt: skip
 
 refuse(
+    aten.embedding_renorm,
+    why="shortens rows of the embedding's weight while the model runs (max_norm); shorten them once, and set "
+    "max_norm to None",
+)
+
+refuse(
+    aten.histc,
+    why="counts values, and inside an interval the counts may change; return the values instead",
+)
+
+refuse(
     aten.item, aten._local_scalar_dense,
     why="reads a number back into Python, where an interval cannot follow; keep it a tensor",
 )  # fmt: skip

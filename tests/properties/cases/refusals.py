@@ -12,6 +12,8 @@ COMPARISONS = [Case(getattr(aten, name).default, X, Y) for name in ("equal", "al
 INDICES = [
     *[Case(getattr(aten, name).default, X) for name in ("argsort", "nonzero", "_unique2", "mode")],
     Case(aten.bincount.default, real(3)),
+    Case(aten.histc.default, real(3)),
+    Case(aten.embedding_renorm.default, X, torch.tensor([0]), 1.0, 2.0),
     Case(aten.item.default, real()),
     Case(aten._local_scalar_dense.default, real()),
 ]
@@ -73,7 +75,14 @@ MATRICES = [
     Case(aten.nextafter.default, X, Y),
 ]  # fmt: skip
 
-REFUSED = [*DTYPES, *MATRICES, *COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
+QUANTISED = [
+    Case(aten._fake_quantize_learnable_per_tensor_affine.default, X, real(1), real(1), -8, 7),
+    Case(aten._fake_quantize_learnable_per_channel_affine.default, X, real(3), real(3), 1, -8, 7),
+    Case(aten._fused_moving_avg_obs_fq_helper.default, X),
+    Case(aten._fused_moving_avg_obs_fq_helper_functional.default, X),
+]
+
+REFUSED = [*QUANTISED, *DTYPES, *MATRICES, *COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
 
 SHAPE_ONLY = [
     Case(aten.sym_size.int, X, 0),

@@ -59,4 +59,17 @@ MEAN_POOLING = [
     Case(aten._adaptive_avg_pool3d.default, real(1, 1, 2, 3, 3), [1, 2, 2]),
 ]
 
-CASES = [*EXTREMA, *MAX_POOLING, *MEAN_POOLING]
+STEPS = torch.tensor([0.1, 0.3, 0.5])
+ZEROS = torch.tensor([0, 3, -2], dtype=torch.int32)
+ON = torch.ones(1, dtype=torch.int64)
+QUANTISED = [
+    Case(aten.fake_quantize_per_tensor_affine_cachemask.default, real(2, 3), 0.1, 0, -128, 127),
+    Case(aten.fake_quantize_per_tensor_affine_cachemask.default, real(2, 3), 0.3, 5, 0, 15),
+    Case(
+        aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default,
+        real(2, 3), STEPS[:1], ZEROS[1:2], ON, 0, 15,
+    ),
+    Case(aten.fake_quantize_per_channel_affine_cachemask.default, real(2, 3), STEPS, ZEROS, 1, -8, 7),
+]  # fmt: skip
+
+CASES = [*EXTREMA, *MAX_POOLING, *MEAN_POOLING, *QUANTISED]
