@@ -18,7 +18,7 @@ def test_ctrl_c_stops_a_test_although_the_run_was_started_without_it() -> None:
     command = [sys.executable, "-c", STOPPING]
 
     ended = subprocess.run(
-        command, cwd=Path(__file__).parent, preexec_fn=_ignoring, capture_output=True, text=True, check=False
+        command, cwd=Path(__file__).parents[1], preexec_fn=_ignoring, capture_output=True, text=True, check=False
     )
 
     assert "KeyboardInterrupt" in ended.stderr

@@ -85,10 +85,18 @@ STATEFUL = {
     "a buffer": (_replace_buffer, "'seen'"),
     "Python's numbers": (lambda m, x: x * random.random(), "draws random numbers"),
     "NumPy's numbers": (lambda m, x: x * float(np.random.rand()), "draws random numbers"),  # noqa: NPY002
-    "a generator": (lambda m, x: x * m.generator.random(), "may keep something"),
+    "a generator": (lambda m, x: x * m.generator.random(), "draws random numbers"),
+    "a generator that rarely matters": (
+        lambda m, x: x if m.generator.random() > 1e-3 else -x, "may return something else in each call.*random numbers",
+    ),
     "a coin": (lambda m, x: x if random.random() < 0.5 else -x, "draws random numbers"),
+    "a rare case": (lambda m, x: x if random.random() > 1e-6 else -x, "draws random numbers"),
+    "a frequent case": (lambda m, x: x if random.random() < 1 - 1e-6 else -x, "draws random numbers"),
+    "a rare case of NumPy's": (
+        lambda m, x: x if np.random.rand() > 1e-6 else -x, "draws random numbers",  # noqa: NPY002
+    ),
     "a clock": (lambda m, x: x * (time.perf_counter() % 1.0), "a clock"),
-}
+}  # fmt: skip
 
 
 def _inputs() -> tuple[Tensor, Tensor]:
@@ -104,6 +112,45 @@ def test_a_model_that_depends_on_more_than_its_input_is_refused_by_name(case: st
         ValueError, match=rf"_Model has no one output to bound.*{named}.*Pass what changes as an argument"
     ):
         inn.IntervalNetwork(_Model(change).eval())(*_inputs())
+
+
+@pytest.mark.parametrize("x", [torch.zeros(4, 3), torch.full((4, 3), torch.nan)])
+def test_what_a_model_keeps_of_its_first_input_is_seen_whatever_that_is(x: Tensor) -> None:
+    with pytest.raises(ValueError, match="'first'"):
+        inn.IntervalNetwork(_Model(_subtract_first).eval())(x, x)
+
+
+class _KeepsTokens(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.first = nn.Embedding(9, 3), None
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        self.first = self.embedding(tokens) if self.first is None else self.first
+        assert self.first is not None
+        return self.first
+
+
+def test_what_a_model_keeps_of_whole_numbers_is_seen() -> None:
+    with pytest.raises(ValueError, match="'first'"):
+        inn.IntervalNetwork(_KeepsTokens().eval())(torch.tensor([1, 5, 2]))
+
+
+def test_the_random_numbers_of_others_go_on_as_they_would() -> None:
+    def draws(m: Any, x: Tensor) -> Tensor:
+        random.random(), np.random.rand()  # noqa: NPY002
+        return x
+
+    net = inn.IntervalNetwork(_Model(draws).eval())
+    random.seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    wanted = random.random(), np.random.rand()  # noqa: NPY002
+    random.seed(3)
+    np.random.seed(3)  # noqa: NPY002
+
+    net(*_inputs())
+
+    assert (random.random(), np.random.rand()) == wanted  # noqa: NPY002
 
 
 @pytest.mark.parametrize("change", [_look_up, _trace])

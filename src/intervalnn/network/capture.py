@@ -24,7 +24,7 @@ from intervalnn.network.parts import Parts, is_plain
 from intervalnn.network.quiet import quiet
 from intervalnn.network.spelled_out import kept_whole
 from intervalnn.network.torch_private import decomposed, itself_alone, without_effect_tokens
-from intervalnn.network.twin import twin
+from intervalnn.network.twin import Twin
 from intervalnn.network.undisturbed import undisturbed
 from intervalnn.table import RULES, MissingRuleError, aten, lookup, overloads, why_not
 
@@ -210,7 +210,8 @@ def capture(model: nn.Module, call: Call, before: Sequence[Program] = ()) -> Pro
     """
     refuse_training(model)
     points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
-    exported = undisturbed(lambda: _export(_Flat(twin(model), call), points, before))
+    twin = Twin(model)
+    exported = undisturbed(lambda: _export(_Flat(twin.module, call), points, before))
     _refuse_side_effects(exported, _shared(points))
     return _program(exported, len(points), model)
 

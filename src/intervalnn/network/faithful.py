@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -15,71 +16,128 @@ from intervalnn.interval import Interval
 from intervalnn.network.capture import Call, Program
 from intervalnn.network.failures import refuse_call
 from intervalnn.network.parts import is_plain
-from intervalnn.network.twin import twin
+from intervalnn.network.twin import Twin
 
-__all__ = ["refuse_unfaithful"]
+__all__ = ["Witness", "own_random_numbers"]
 
-_REPEATS = 8  # calls of a model that draws random numbers, which may agree by chance
+_REPEATS = 8  # calls of a model that draws random numbers, beside those with the least and the largest numbers
 
 
-def refuse_unfaithful(model: nn.Module, call: Call, program: Program) -> None:
-    """Raise if the model, called twice, does not return what its program does.
+class Witness:
+    """What a model itself returns, to compare a captured program with.
 
     ``torch.export`` writes down what one call computes. What the model keeps from one call to the next, or draws at
-    random in Python, stands in the program as it was in that one call. So both run on the given input and on a second
-    one. Rounding may differ, where torch has taken an operation apart.
+    random in Python, stands in the program as it was in that one call. So the model runs on the given input and on a
+    second one before it is captured, and on the given one afterwards.
+
+    It runs before, since a model may keep tensors outside of itself, by ``functools.cache`` say. Such a cache is then
+    full, and takes up none of the stand-ins by which torch captures.
 
     Args:
-        model: The model. A fresh twin of it runs, so that the model itself is left as it is.
-        call: The call that was captured.
-        program: What was captured.
+        model: The model. A twin of it runs, with tensors of its own, so that the model itself is left as it is.
+        call: The call that is captured.
     """
-    own, given = twin(model), _points(call)
-    values, before, drawn = _weights(model, program), _attributes(own), _draws()
-    if any(tensor.is_meta for tensor in (*given, *values.values())):
-        return  # there are no numbers to compare
-    inputs = [given, _second(given)]
-    for turn, tensors in enumerate(inputs + [given] * _REPEATS):
-        if turn >= len(inputs) and _draws() == drawn:
+
+    def __init__(self, model: nn.Module, call: Call) -> None:
+        self.model, self.call = model, call
+        given = [(t.point if isinstance(t, Interval) else t).detach() for t in call.tensors]
+        self.twin = Twin(model, with_tensors=True)
+        self.before = _attributes(self.twin.module)
+        tensors = (*given, *self.twin.module.parameters(), *self.twin.module.buffers())
+        self.is_blind = any(tensor.is_meta for tensor in tensors)  # there are no numbers to compare
+        if self.is_blind:
             return
-        found = _run(own, call, tensors)
-        if found is None:  # it may refuse the second input, which nobody gave
-            if turn != 1:
-                refuse_call(model, call)
-            continue
-        off = _difference(found, _leaves(_replay(program, values, tensors)))
+        self.inputs = [given, _second(given)]
+        global_draws, own_draws = _global_draws(), self._own_draws()
+        self.outputs = [self._run(tensors) for tensors in self.inputs]
+        self.draws, self.draws_itself = _global_draws() != global_draws, self._own_draws() != own_draws
+
+    def refuse_other(self, program: Program) -> None:
+        """Raise if a program is not the model's own: rounding aside, where torch has taken an operation apart."""
+        if self.is_blind:
+            return
+        if self.outputs[0] is None:
+            refuse_call(self.model, self.call)
+        weights = _weights(self.twin.module, self.model, program)
+        found = [_leaves(_replay(program, weights, tensors)) for tensors in self.inputs]
+        for place, own in enumerate(self.outputs):
+            self._refuse(own, found[place], place)
+        for around in self._surroundings():
+            with around():
+                self._refuse(self._run(self.inputs[0]), found[0], 0)
+        if self.draws_itself:
+            raise ValueError(self._told("may return something else in each call"))
+
+    def _surroundings(self) -> Iterator[Callable[[], contextlib.AbstractContextManager[Any]]]:
+        """Yield the surroundings in which the model runs on the given input once more."""
+        yield contextlib.nullcontext
+        if self.draws:  # what it draws may matter in one call of a hundred, or not at all
+            yield from (_least_numbers, _largest_numbers, *[contextlib.nullcontext] * _REPEATS)
+
+    @torch.no_grad()
+    def _run(self, tensors: Sequence[Tensor]) -> list[Any] | None:
+        """Return what the model returns, or None if it takes no such input; it may write to copies of its inputs."""
+        args, kwargs = self.call.rebuild([tensor.clone() for tensor in tensors])
+        try:
+            return _leaves(self.twin.module(*args, **kwargs))
+        except Exception:
+            return None
+
+    def _own_draws(self) -> list[str]:
+        """Return the states of the random generators that the model holds."""
+        return [_state(generator) for generator in self.twin.generators]
+
+    def _refuse(self, own: list[Any] | None, found: list[Any], place: int) -> None:
+        """Raise if two outputs differ; the model may refuse the second input, which nobody gave, and a second call."""
+        off = "" if own is None else _difference(own, found)
         if off:
-            raise ValueError(_told(model, off, turn, _changed(own, before), _draws() != drawn))
+            raise ValueError(self._told(f"for {('the', 'a second')[place]} input its captured program returns {off}"))
 
-
-def _points(call: Call) -> list[Tensor]:
-    return [(t.point if isinstance(t, Interval) else t).detach() for t in call.tensors]
+    def _told(self, what: str) -> str:
+        changed = _changed(self.twin.module, self.before)
+        names = ", ".join(f"'{name}'" for name in changed)
+        several = "s" if len(changed) > 1 else ""
+        why = (
+            f"its forward changes the attribute{several} {names}, which it may read in the next call"
+            if changed
+            else "it draws random numbers"
+            if self.draws or self.draws_itself
+            else "it may keep something from one call to the next, or read a clock or random numbers"
+        )
+        return (
+            f"{type(self.model).__name__} has no one output to bound: {what}; {why}. Pass what changes as an argument, "
+            "return what is new, and draw random numbers outside of the model"
+        )
 
 
 def _second(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return other inputs of the same kind: numbers in another order, closer to zero; indices and masks as they are."""
-    return [0.875 * t.flip(tuple(range(t.dim()))) if _is_number(t) else t for t in tensors]
+    """Return other inputs of the same kind, whose numbers are as good where the given ones are.
+
+    They are in another order and, if they are no indices or truth values, closer to zero. Indices on a GPU stay as they
+    are, since there an index out of range ends the process.
+    """
+    return [_other(x) if x.layout == torch.strided and x.numel() else x for x in tensors]
 
 
-def _is_number(x: Tensor) -> bool:
-    return (x.is_floating_point() or x.is_complex()) and x.layout == torch.strided
+def _other(x: Tensor) -> Tensor:
+    if x.is_floating_point() or x.is_complex():
+        other = 0.875 * x.flip(tuple(range(x.dim())))
+        if not torch.equal(x, other) and bool(other.isfinite().any()):
+            return other
+        return torch.linspace(0, 1, x.numel(), device=x.device).reshape(x.shape).to(x.dtype)
+    if x.dim() == 0 or x.device.type != "cpu":
+        return x
+    return x.flip(max(range(x.dim()), key=lambda dim: x.shape[dim]))  # rows of indices may be of several kinds
 
 
-@torch.no_grad()
-def _run(model: nn.Module, call: Call, tensors: Sequence[Tensor]) -> list[Any] | None:
-    """Return what the model returns, or None if it takes no such input; it may write to copies of its inputs."""
-    args, kwargs = call.rebuild([tensor.clone() for tensor in tensors])
-    try:
-        return _leaves(model(*args, **kwargs))
-    except Exception:
-        return None
-
-
-def _weights(model: nn.Module, program: Program) -> dict[str, Tensor]:
-    """Return what the program reads of the model, by placeholder."""
-    held = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
-    known = program.constants | held
+def _weights(own: nn.Module, model: nn.Module, program: Program) -> dict[str, Tensor]:
+    """Return what the program reads of the model, by placeholder; its weights as they were when ``own`` was made."""
+    known = program.constants | _registered(model) | _registered(own)
     return {name: known[s.name].detach() for name, s in program.sources.items() if s.name in known}
+
+
+def _registered(model: nn.Module) -> dict[str, Tensor]:
+    return dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
 
 
 @torch.no_grad()
@@ -113,11 +171,80 @@ def _difference(own: list[Any], found: list[Any]) -> str:
     return ""
 
 
-def _draws() -> list[Any]:
-    """Return the states of the random numbers that all share."""
+# --- random numbers in Python; those of torch's own operations stand in the program, and are refused there ---
+
+
+def _numpy_random() -> Any:
     numpy: Any = sys.modules.get("numpy")
-    states = [random.getstate(), torch.get_rng_state().tolist()]
-    return states if numpy is None else [*states, repr(numpy.random.get_state(legacy=False))]
+    return None if numpy is None else numpy.random
+
+
+def _global_draws() -> list[Any]:
+    """Return the states of the random numbers that all share."""
+    numpy = _numpy_random()
+    return [random.getstate(), None if numpy is None else repr(numpy.get_state(legacy=False))]
+
+
+def _state(generator: Any) -> str:
+    """Return the state of a random generator, as text."""
+    if isinstance(generator, random.Random):
+        return repr(generator.getstate())
+    if isinstance(generator, torch.Generator):
+        return repr(generator.get_state().tolist())
+    return repr(generator.get_state(legacy=False) if hasattr(generator, "get_state") else generator.bit_generator.state)
+
+
+@contextlib.contextmanager
+def own_random_numbers() -> Iterator[None]:
+    """Put the random numbers of Python, NumPy and torch back at the end, as if none had been drawn."""
+    numpy = _numpy_random()
+    state, numpy_state = random.getstate(), None if numpy is None else numpy.get_state()
+    try:
+        with torch.random.fork_rng(devices=()):
+            yield
+    finally:
+        random.setstate(state)
+        if numpy is not None:
+            numpy.set_state(numpy_state)
+
+
+_EXTREME = 400  # of the 624 words of a state of the Mersenne Twister, whose next numbers these are, stirred
+
+
+def _unstirred(number: int) -> int:
+    """Return the word of a state of the Mersenne Twister that becomes ``number``."""
+    number ^= number >> 18
+    number ^= (number << 15) & 0xEFC60000
+    word = number
+    for _ in range(5):
+        word = number ^ ((word << 7) & 0x9D2C5680)
+    first = word
+    for _ in range(3):
+        first = word ^ (first >> 11)
+    return first & 0xFFFFFFFF
+
+
+@contextlib.contextmanager
+def _drawing(number: int) -> Iterator[None]:
+    """Let the next random numbers of Python and NumPy be made of ``number``, 32 bits each, for a while."""
+    with own_random_numbers():
+        rest = random.getstate()[1][_EXTREME:-1]  # as some code draws until a number suits
+        words = [*[_unstirred(number)] * _EXTREME, *rest]
+        random.setstate((3, (*words, 0), None))
+        if (numpy := _numpy_random()) is not None:
+            numpy.set_state(("MT19937", words, 0))
+        yield
+
+
+def _least_numbers() -> contextlib.AbstractContextManager[None]:
+    return _drawing(0)
+
+
+def _largest_numbers() -> contextlib.AbstractContextManager[None]:
+    return _drawing(0xFFFFFFFF)
+
+
+# --- what a module holds besides parameters and other modules ---
 
 
 def _attributes(model: nn.Module) -> dict[str, tuple[Any, int]]:
@@ -143,20 +270,3 @@ def _changed(model: nn.Module, before: dict[str, tuple[Any, int]]) -> list[str]:
 def _same(a: tuple[Any, int], b: tuple[Any, int]) -> bool:
     equal = a[0] is b[0] or (type(a[0]) is type(b[0]) and is_plain(a[0]) and a[0] == b[0])
     return equal and a[1] == b[1]
-
-
-def _told(model: nn.Module, off: str, turn: int, changed: list[str], draws: bool) -> str:
-    names = ", ".join(f"'{name}'" for name in changed)
-    several = "s" if len(changed) > 1 else ""
-    why = (
-        f"its forward changes the attribute{several} {names}, which it may read in the next call"
-        if changed
-        else "it draws random numbers"
-        if draws
-        else "it may keep something from one call to the next, or read a clock or random numbers"
-    )
-    which = "the input" if turn != 1 else "a second input"
-    return (
-        f"{type(model).__name__} has no one output to bound: for {which} its captured program returns {off}; {why}. "
-        "Pass what changes as an argument, return what is new, and draw random numbers outside of the model"
-    )

@@ -22,7 +22,7 @@ from intervalnn.network.capture import Call, Program, capture, refuse_training
 from intervalnn.network.capture_errors import UnexplainedError
 from intervalnn.network.explanation import Explanation
 from intervalnn.network.failures import refuse_call, refuse_failure
-from intervalnn.network.faithful import refuse_unfaithful
+from intervalnn.network.faithful import Witness, own_random_numbers
 from intervalnn.network.gaps import Gaps, Kind
 from intervalnn.network.layers import Layers, chosen, did_you_mean, last, tied
 from intervalnn.network.lift import Form
@@ -448,12 +448,13 @@ class IntervalNetwork(nn.Module):
         """Find or make the program for a call; one thread at a time, so that each program is made once."""
 
         def find_or_make() -> Plan:
-            with TURNS.alone():
+            with TURNS.alone(), own_random_numbers():
                 plan = programs.find(key, call.tensors)
                 if plan is None:
                     before = [each.program for each in programs.like(key)]
+                    witness = Witness(self.model, call)  # which sees the model before torch does
                     plan = self._lift(self._capture(call, before), call)
-                    refuse_unfaithful(self.model, call, plan.program)
+                    witness.refuse_other(plan.program)
                     programs.add(plan, key)
                 return plan
 
