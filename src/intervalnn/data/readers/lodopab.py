@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from intervalnn.data.readers.npy import DEFLATED
 from intervalnn.data.readers.skipped import Unreadable
 from intervalnn.data.readers.sources import Entry, Options
 from intervalnn.data.readers.units import to_hu
@@ -22,6 +21,7 @@ __all__ = ["entries"]
 _NAME = re.compile(r"ground_truth_(train|validation|test)_(\d{3})\.(?:hdf5|h5)")
 _PER_FILE = 128
 _DEFLATE, _SAME_SIZE = 1, (2, 3)  # numbers of HDF5's filters; shuffling and checksums give no more bytes than they get
+DEFLATED = 1032  # the most bytes that one byte of deflate can stand for
 _WIDTH = 260.0  # millimetres: all images are taken to be 26 cm wide, whatever they were
 
 

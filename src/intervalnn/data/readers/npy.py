@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from intervalnn.files.limits import MAX_GIB, NotTaken, check_file, check_limit, check_unpacked
 
-__all__ = ["DEFLATED", "Npz", "load", "load_mapped"]
+__all__ = ["Npz", "load", "load_mapped"]
 
-DEFLATED = 1032  # the most bytes that one byte of deflate can stand for
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -36,9 +35,7 @@ class Npz(Mapping[str, NDArray[Any]]):
         self.path, self.max_gib = path, max_gib
         check_limit(max_gib)
         check_file(path)
-        with path.open("rb") as file, _whole(path, "npz"), zipfile.ZipFile(file) as archive:
-            _check_index(file, len(archive.namelist()))
-            _check_members(path, archive)
+        with self._archive() as archive:
             check_unpacked(path, sum(each.file_size for each in archive.infolist()), max_gib)
             for name in archive.namelist():
                 archive.open(name).close()  # where the name in the archive's index and the one on the spot are compared
@@ -47,19 +44,22 @@ class Npz(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._names:
             raise KeyError(name)
-        with self.path.open("rb") as opened, _whole(self.path, "npz"), zipfile.ZipFile(opened) as archive:
+        with self._archive() as archive:
             about = archive.getinfo(f"{name}.npy")
             check_unpacked(self.path, about.file_size, self.max_gib)  # again, since the file may be another by now
-            _check_members(self.path, archive)
-            if about.compress_type != zipfile.ZIP_BZIP2 and about.file_size > DEFLATED * self.path.stat().st_size:
-                raise ValueError(f"{name} cannot be as large as it says, {about.file_size} bytes")
             with _opened(archive, about) as file:
-                _check(file, about.file_size)
-            with _opened(archive, about) as file:
-                array = _read(file)
+                array = _read(file, about.file_size)
                 if file.read(1):  # at its end, the checksum is compared too
                     raise ValueError(f"{name} is larger than it says")
                 return array
+
+    @contextmanager
+    def _archive(self) -> Iterator[zipfile.ZipFile]:
+        """Open the file, and look at its index for what zipfile does not look at."""
+        with self.path.open("rb") as file, _whole(self.path, "npz"), zipfile.ZipFile(file) as archive:
+            _check_index(file, len(archive.namelist()))
+            _check_members(self.path, archive)
+            yield archive
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -76,9 +76,7 @@ def load(path: Path, max_gib: float = MAX_GIB) -> NDArray[Any] | Npz:
             return Npz(path, max_gib)
         file.seek(0)
         with _whole(path, "npy"):
-            _check(file, path.stat().st_size)
-            file.seek(0)
-            return _read(file)
+            return _read(file, path.stat().st_size)
 
 
 def load_mapped(path: Path) -> NDArray[Any]:
@@ -130,14 +128,14 @@ def _check(file: BinaryIO, size: int) -> None:
     shape, _, dtype = _HEADERS[version](file)
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which are never unpickled")
-    if any(length < 0 for length in shape):
-        raise ValueError(f"it has the shape {shape}")
     promised, there = math.prod(shape) * dtype.itemsize, size - file.tell()
     if promised != there:
         raise ValueError(f"its header promises {promised} bytes, and {there} are there")
 
 
-def _read(file: BinaryIO) -> NDArray[Any]:
+def _read(file: BinaryIO, size: int) -> NDArray[Any]:
+    _check(file, size)
+    file.seek(0)
     array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
     return array
 
