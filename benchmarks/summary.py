@@ -10,10 +10,11 @@ FOLDER = Path(__file__).parent / "results"
 INTRODUCTION = """# Results
 
 Written by `python benchmarks/summary.py` from the files beside it, each of which holds the command, the settings and
-the versions that made it. Time is a ratio to the plain forward of the same run (in `memory-*` to the plain training
-step, in `export-*` to ONNX Runtime's plain forward, in `kernel-*` to the compiled layer); peak memory is in MiB, and
-left open where a CUDA graph holds it. A floor is what the products take at the measured matrix rate, and one pass over
-memory between them; beside it stands what the products take by themselves, called one by one as without compiling.
+the versions that made it (the script of `kernel-*` lost, and is in the history alone). Time is a ratio to the plain
+forward of the same run (in `memory-*` to the plain training step, in `export-*` to ONNX Runtime's plain forward, in
+`kernel-*` to the compiled layer); peak memory is in MiB, and left open where a CUDA graph holds it. A floor is what
+the products take at the measured matrix rate, and one pass over memory between them; beside it stands what the
+products take by themselves, called one by one as without compiling.
 
 MC dropout is twice as slow in the default layout as in channels last, where it costs what ten plain passes cost:
 compiled, its masks make torch fall back to a slow pass in that layout. So compare with either. CUDA graphs
