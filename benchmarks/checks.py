@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import intervalnn as inn
 from intervalnn.evaluation.cost import seconds, versions
-from intervalnn.network import capture, faithful, network
+from intervalnn.network import faithful, network
+from intervalnn.network.call import Call
 from intervalnn.paper.models import UNet
 from networks import zoo
 
@@ -75,7 +76,7 @@ def every_call(model: torch.nn.Module, call: Any, repeats: int) -> tuple[list[fl
     args, kwargs = call
     net = inn.IntervalNetwork(model)
     net(*args, **kwargs)
-    plan, _ = net._look_up(capture.Call.of(args, kwargs))
+    plan, _ = net._look_up(Call.of(args, kwargs))
     known = plan.current()
     plain, bounds = [], []
     calls = max(1, int(0.05 / max(1e-6, seconds(lambda: model(*args, **kwargs), "cpu"))))

@@ -11,7 +11,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx
 
-from intervalnn.network.capture import Program
+from intervalnn.network.program import Program
 from intervalnn.table import Rule, lookup
 
 __all__ = ["Fact", "Facts", "is_discrete", "is_real", "is_truth"]

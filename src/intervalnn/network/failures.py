@@ -8,8 +8,9 @@ import torch
 from torch import fx, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.capture import Call, where
+from intervalnn.network.call import Call
 from intervalnn.network.capture_errors import line_of
+from intervalnn.network.flat import where
 from intervalnn.network.plan import Plan
 from intervalnn.table import MissingRuleError
 

@@ -13,9 +13,10 @@ import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.capture import Call, Program
+from intervalnn.network.call import Call
 from intervalnn.network.failures import refuse_call
 from intervalnn.network.parts import is_plain
+from intervalnn.network.program import Program
 from intervalnn.network.twin import Twin
 
 __all__ = ["Witness", "own_random_numbers"]

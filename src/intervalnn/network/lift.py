@@ -17,8 +17,9 @@ from torch import Tensor, fx, nn
 from torch._ops import OpOverload
 
 from intervalnn.interval import Interval
-from intervalnn.network.capture import Program, where
 from intervalnn.network.facts import Facts, is_discrete, tensors_of
+from intervalnn.network.flat import where
+from intervalnn.network.program import Program
 from intervalnn.network.refused import (
     bound_or_refused,
     refuse_as_argument,

@@ -18,7 +18,8 @@ from torch import Tensor, fx, nn
 from intervalnn.calibration.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
 from intervalnn.network.accepted import endless_unless_sound, gap_dtype_of, refuse_gaps, refuse_input, refuse_model
-from intervalnn.network.capture import Call, Program, capture, refuse_training
+from intervalnn.network.call import Call
+from intervalnn.network.capture import capture
 from intervalnn.network.capture_errors import UnexplainedError
 from intervalnn.network.explanation import Explanation
 from intervalnn.network.failures import refuse_call, refuse_failure
@@ -27,8 +28,10 @@ from intervalnn.network.gaps import Gaps, Kind
 from intervalnn.network.layers import Layers, chosen, did_you_mean, last, tied
 from intervalnn.network.lift import Form
 from intervalnn.network.plan import Plan, Prepared, refuse_other
+from intervalnn.network.program import Program
 from intervalnn.network.programs import PROGRAMS, Programs, Recent
 from intervalnn.network.recompute import Segments
+from intervalnn.network.side_effects import refuse_training
 from intervalnn.network.torch_private import in_transform, is_traced
 from intervalnn.network.turns import TURNS
 from intervalnn.network.undisturbed import undisturbed

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, fx, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.capture import Program
 from intervalnn.network.gaps import Gaps
 from intervalnn.network.kept import Kept
 from intervalnn.network.lift import Form, Lifted, lift, whole
+from intervalnn.network.program import Program
 from intervalnn.rules.products.bilinear import Split, side_by_side
 
 __all__ = ["Plan", "Weight", "refuse_other"]

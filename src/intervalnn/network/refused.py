@@ -9,8 +9,8 @@ import torch.utils._pytree as pytree
 from torch import fx
 from torch._ops import OpOverload
 
-from intervalnn.network.capture import where
 from intervalnn.network.facts import Facts, is_discrete, is_truth
+from intervalnn.network.flat import where
 from intervalnn.table import MissingRuleError, Rule, aten, bound_of, by_position, why_not
 
 __all__ = ["bound_or_refused", "refuse_as_argument", "refuse_output", "refuse_part", "refuse_random", "refuse_subgraph"]
@@ -66,14 +66,15 @@ def refuse_as_argument(node: fx.Node, entry: Rule, args: tuple[Any, ...], kwargs
             f"{node.target} picks by a mask that may change inside an interval, and with it the shape of the "
             f"result ({where(node)}); choose with torch.where instead"
         )
-    for position, value in [*enumerate(args), *kwargs.items()]:
-        for leaf in _nodes(value):
-            if facts[leaf].interval and position not in entry.takes:
-                name = position if isinstance(position, str) else node.target._schema.arguments[position].name  # type: ignore[union-attr]
-                raise MissingRuleError(
-                    f"{node.target} takes no interval as its argument '{name}' ({where(node)}); keep that value "
-                    "out of reach of the interval layers, or register a rule with intervalnn.rule"
-                )
+    operation: Any = node.target
+    given: list[tuple[Any, Any]] = [*enumerate(args), *kwargs.items()]
+    for position, value in given:
+        if position not in entry.takes and any(facts[leaf].interval for leaf in _nodes(value)):
+            name = position if isinstance(position, str) else operation._schema.arguments[position].name
+            raise MissingRuleError(
+                f"{operation} takes no interval as its argument '{name}' ({where(node)}); keep that value "
+                "out of reach of the interval layers, or register a rule with intervalnn.rule"
+            )
 
 
 def bound_or_refused(node: fx.Node, entry: Rule | None, args: Any, kwargs: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import fx
 
-from intervalnn.network.capture import Program
 from intervalnn.network.facts import Fact, Facts, is_discrete, is_real
+from intervalnn.network.program import Program
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.rules.products.bilinear import Repeated, joined, prepare_layer, repeats_before, stretches
 from intervalnn.rules.structure import copies, nearest, upsampled

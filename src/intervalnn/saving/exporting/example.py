@@ -12,7 +12,8 @@ import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.capture import Call, refuse_training
+from intervalnn.network.call import Call
+from intervalnn.network.side_effects import refuse_training
 from intervalnn.saving.exporting.names import apart, joined_name
 
 __all__ = ["Example"]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from intervalnn.network.capture import where
+from intervalnn.network.flat import where
 from intervalnn.network.quiet import quiet
 from intervalnn.network.undisturbed import undisturbed
 from intervalnn.saving.exporting.compiled import open_compiled, write_compiled

@@ -14,10 +14,11 @@ from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
 
 from intervalnn.interval import Interval
-from intervalnn.network.capture import Program, capture
+from intervalnn.network.capture import capture
 from intervalnn.network.layers import tied
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.network.plan import Plan
+from intervalnn.network.program import Program
 from intervalnn.network.quiet import quiet
 from intervalnn.network.undisturbed import undisturbed
 from intervalnn.prediction import Prediction

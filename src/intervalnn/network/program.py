@@ -1,0 +1,188 @@
+"""Program: what a model computes, as a flat graph without side effects."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import CodeType
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor, fx, nn
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
+
+from intervalnn.interval import Interval
+from intervalnn.network.capture_errors import object_of_cpp
+from intervalnn.network.flat import where
+from intervalnn.table import aten
+
+__all__ = ["Program", "Source", "program_of"]
+
+_COPIES = {aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default}
+_READS_LAYOUT = {aten.as_strided.default, aten.sym_stride.int, aten.sym_storage_offset.default}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where one input of the graph comes from.
+
+    Attributes:
+        kind: ``"parameter"``, ``"buffer"``, ``"constant"`` or ``"input"``.
+        name: Its name in the model, for the first three.
+        index: Which of the tensors of the call it is, for an input.
+        view_of: For a constant, the parameters of the model whose memory it looks at in part.
+    """
+
+    kind: str
+    name: str = ""
+    index: int = -1
+    view_of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a model computes, as a flat graph without side effects.
+
+    Attributes:
+        graph: The graph; its placeholders are the parameters, buffers, constants and inputs.
+        sources: Where each placeholder comes from, in order.
+        constants: Tensors that the model holds without having registered them, by name.
+        out_spec: Structure of what the model returns.
+        sizes: For each input tensor its sizes: a number, or the name of a size that may vary.
+        ranges: Least and largest value of each size that may vary.
+        guards: Conditions on the sizes under which the program is the model's own.
+    """
+
+    graph: fx.Graph
+    sources: dict[str, Source]
+    constants: dict[str, Tensor]
+    out_spec: pytree.TreeSpec
+    sizes: list[tuple[int | str, ...]]
+    ranges: dict[str, tuple[float, float]]
+    guards: list[CodeType]
+
+    def fits(self, tensors: Sequence[Tensor | Interval]) -> bool:
+        """Say whether the program holds for inputs of these sizes."""
+        known: dict[str, int] = {}
+        for tensor, sizes in zip(tensors, self.sizes, strict=True):
+            for size, wanted in zip(tensor.shape, sizes, strict=True):
+                if isinstance(wanted, str):
+                    low, high = self.ranges.get(wanted, (0, math.inf))
+                    if not (low <= size <= high and known.setdefault(wanted, size) == size):
+                        return False
+                elif size != wanted:
+                    return False
+        local = {"L": {"tensors": tensors}}
+        return all(eval(guard, _KNOWN_TO_GUARDS, local) for guard in self.guards)  # noqa: S307 - torch's own text
+
+
+_BUILTINS = {"max": max, "min": min, "abs": abs, "round": round, "int": int, "float": float}
+_KNOWN_TO_GUARDS = {"__builtins__": _BUILTINS, "math": math, "torch": torch, **SYMPY_INTERP}
+
+
+def program_of(exported: ExportedProgram, model: nn.Module) -> Program:
+    """Return an exported program of :class:`intervalnn.network.flat.Flat` as one of the model inside of it.
+
+    Raises:
+        ValueError: If it holds an object of C++.
+    """
+    sources, constants = _sources(exported, model), exported.constants.items()
+    placeholders = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
+    shapes = [placeholders[name].meta["val"].shape for name, source in sources.items() if source.kind == "input"]
+    return Program(
+        _trimmed(exported.graph, _outputs(exported)),
+        sources,
+        {_own_name(name): value for name, value in constants if isinstance(value, Tensor)},
+        exported.call_spec.out_spec,
+        [tuple(n if isinstance(n, int) else str(n.node.expr) for n in shape) for shape in shapes],
+        {str(size): (_number(r.lower), _number(r.upper)) for size, r in exported.range_constraints.items()},
+        [compile(guard, "<guard>", "eval") for guard in exported._guards_code],
+    )
+
+
+_KINDS = {
+    InputKind.PARAMETER: "parameter",
+    InputKind.BUFFER: "buffer",
+    InputKind.CONSTANT_TENSOR: "constant",
+    InputKind.USER_INPUT: "input",
+}
+
+
+def _sources(exported: ExportedProgram, model: nn.Module) -> dict[str, Source]:
+    """Return where each placeholder comes from, in order."""
+    sources: dict[str, Source] = {}
+    inputs = itertools.count()
+    for spec in exported.graph_signature.input_specs:
+        if spec.kind not in _KINDS:
+            node = next(n for n in exported.graph.nodes if n.name == spec.arg.name)
+            user = next(iter(node.users), node)
+            raise ValueError(object_of_cpp(exported.constants.get(spec.target), where(user)))
+        kind, name = _KINDS[spec.kind], _own_name(spec.target or "")
+        own = _held(exported.constants[spec.target], model) if kind == "constant" else None
+        index = next(inputs) if kind == "input" else -1
+        sources[spec.arg.name] = replace(own, name=own.name or name) if own else Source(kind, name, index)
+    return sources
+
+
+def _own_name(target: str) -> str:
+    """Return the name in the model of what the exported module holds."""
+    return str(target).removeprefix("model.")
+
+
+def _held(constant: Any, model: nn.Module) -> Source | None:
+    """Return the parameter or buffer that ``constant`` is, or looks at in part, if it is one.
+
+    A forward may reach a parameter without its name, by a list or an object that holds it. Torch then takes it for a
+    constant, and its gaps would be ignored.
+    """
+    if not isinstance(constant, Tensor) or constant.layout != torch.strided or not constant.numel():
+        return None
+    views = []
+    parameters, buffers = (each(remove_duplicate=False) for each in (model.named_parameters, model.named_buffers))
+    for kind, name, tensor in (*(("parameter", *p) for p in parameters), *(("buffer", *b) for b in buffers)):
+        if tensor.layout != torch.strided or tensor.device != constant.device or not tensor.numel():
+            continue
+        if _memory(tensor) == _memory(constant) and tensor.stride() == constant.stride():
+            return Source(kind, name)
+        (start, end), (first, last) = _memory(tensor)[:2], _memory(constant)[:2]
+        if kind == "parameter" and start < last and first < end:
+            views.append(name)
+    return Source("constant", "", view_of=tuple(views)) if views else None
+
+
+def _memory(x: Tensor) -> tuple[Any, ...]:
+    """Return where a tensor begins and ends in memory, and as what it is read there."""
+    span = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
+    return x.data_ptr(), x.data_ptr() + span * x.element_size(), x.dtype, x.shape
+
+
+def _number(bound: Any) -> float:
+    try:
+        return int(bound)
+    except (OverflowError, TypeError, ValueError, AttributeError):
+        return math.inf
+
+
+def _outputs(exported: ExportedProgram) -> list[int]:
+    """Return which outputs of the graph the model returns; the others are writes to its inputs."""
+    specs = exported.graph_signature.output_specs
+    return [i for i, spec in enumerate(specs) if spec.kind == OutputKind.USER_OUTPUT]
+
+
+def _trimmed(graph: fx.Graph, keep: list[int]) -> fx.Graph:
+    """Drop what the model does not return, and copies: nothing is written to in place any more."""
+    output = next(iter(reversed(graph.nodes)))
+    output.args = (tuple(output.args[0][i] for i in keep),)
+    reads_layout = any(node.target in _READS_LAYOUT for node in graph.nodes)
+    for node in list(graph.nodes):
+        if node.target is aten._assert_tensor_metadata.default:  # torch's own check of a dtype it has just seen
+            graph.erase_node(node)
+        elif node.target in _COPIES and not node.kwargs and not reads_layout:
+            node.replace_all_uses_with(node.args[0])
+    graph.eliminate_dead_code()
+    return graph
