@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
+from intervalnn.torch_private import shallow_copy
 
 __all__ = ["Method", "Prediction", "is_fitted", "one", "refuse_unfitted", "stand_in", "without"]
 
@@ -172,12 +173,7 @@ def stand_in(method: Any) -> Any:
 
     Other threads may predict with the method meanwhile.
     """
-    if not isinstance(method, nn.Module):
-        return copy.copy(method)
-    copied = object.__new__(type(method))
-    copied.__dict__.update(method.__dict__)
-    copied.__dict__["_modules"] = dict(copied._modules)
-    return copied
+    return shallow_copy(method) if isinstance(method, nn.Module) else copy.copy(method)
 
 
 def without(method: Any, *names: str) -> Any:

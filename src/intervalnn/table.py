@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
+
+from intervalnn.torch_private import OpOverload, OpOverloadPacket, arguments_of
 
 __all__ = ["MissingRuleError", "Rule", "apply", "bound_of", "complex_rule", "lookup", "plain", "refuse", "rule"]
 
@@ -232,7 +233,7 @@ def by_position(
     """Return the arguments of a call with every one by position that may be."""
     placed, named = list(args), dict(kwargs)
     missing: list[Any] = []
-    for argument in operation._schema.arguments[len(placed) :] if isinstance(operation, OpOverload) else ():
+    for argument in arguments_of(operation)[len(placed) :] if isinstance(operation, OpOverload) else ():
         if argument.kwarg_only:
             break
         if argument.name in named:

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrizations, parametrize, prune
 
 import intervalnn as inn
-from intervalnn.network.torch_private import in_transform
+from intervalnn.torch_private import in_transform
 
 aten = torch.ops.aten
 X = torch.linspace(-1.0, 2.0, 12).reshape(4, 3)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
@@ -15,6 +14,7 @@ from intervalnn.cli.references import call, is_reference, resolve
 from intervalnn.cli.samples import samples_in
 from intervalnn.data.loading import arguments, split
 from intervalnn.files.limits import MAX_GIB
+from intervalnn.torch_private import pytree
 
 __all__ = ["dtype_of", "loader_of", "tried"]
 

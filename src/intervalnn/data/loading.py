@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset
+
+from intervalnn.torch_private import pytree
 
 __all__ = ["arguments", "batches", "is_empty", "moved", "split"]
 

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from intervalnn import __version__
+from intervalnn.torch_private import TorchDispatchMode, key_of, pytree
 
 __all__ = ["LiveBytes", "peak_bytes", "seconds", "synchronize", "versions"]
 
@@ -60,14 +59,14 @@ class LiveBytes(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operation, and count what it has made."""
         result = func(*args, **(kwargs or {}))
-        given = {leaf.untyped_storage()._cdata for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)}
+        given = {key_of(leaf.untyped_storage()) for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)}
         for leaf in pytree.tree_leaves(result):
-            if isinstance(leaf, torch.Tensor) and leaf.untyped_storage()._cdata not in given:
+            if isinstance(leaf, torch.Tensor) and key_of(leaf.untyped_storage()) not in given:
                 self._count(leaf.untyped_storage())
         return result
 
     def _count(self, storage: torch.UntypedStorage) -> None:
-        key, size = storage._cdata, storage.nbytes()
+        key, size = key_of(storage), storage.nbytes()
         if key in self.seen:
             return
         self.seen.add(key)

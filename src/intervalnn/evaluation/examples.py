@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 from torch.utils.data import RandomSampler
 
@@ -20,6 +19,7 @@ from intervalnn.files.whole import replacing
 from intervalnn.metrics import CalibrationLevels, Directions, Sparsification, Tally
 from intervalnn.network.explanation import Explanation
 from intervalnn.prediction import Method
+from intervalnn.torch_private import pytree
 
 __all__ = ["curves_of", "extremes", "ranked_by", "save_examples"]
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 
 from intervalnn import metrics as all_metrics
@@ -19,6 +18,7 @@ from intervalnn.data.pairs import checked
 from intervalnn.evaluation.cost import peak_bytes, synchronize
 from intervalnn.evaluation.records import Measured
 from intervalnn.prediction import Method, Prediction, one, without
+from intervalnn.torch_private import pytree
 
 __all__ = ["Measuring", "Metric", "at_equal_coverage"]
 

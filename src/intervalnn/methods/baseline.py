@@ -8,13 +8,13 @@ from itertools import chain
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from intervalnn.calibration.calibration import Calibration
 from intervalnn.methods.copies import evaluating, in_eval_mode, output_of
 from intervalnn.metrics.checks import share
 from intervalnn.prediction import Prediction
+from intervalnn.torch_private import pytree
 
 __all__ = ["Baseline"]
 

@@ -9,8 +9,9 @@ from itertools import chain
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, nn
+
+from intervalnn.torch_private import pytree
 
 __all__ = ["evaluating", "in_eval_mode", "output_of", "own_copy", "seeded", "sharing_copy"]
 

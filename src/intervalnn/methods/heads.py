@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from intervalnn.methods.copies import output_of, own_copy
+from intervalnn.torch_private import Convolution, TransposedConvolution
 
 __all__ = ["Heads", "HeadsKind"]
 
@@ -132,20 +132,20 @@ class Heads(nn.Module):
 
 
 def _is_weight_layer(module: nn.Module) -> bool:
-    return isinstance(module, nn.Linear | _ConvNd)
+    return isinstance(module, nn.Linear | Convolution)
 
 
 def _channels(layer: nn.Module) -> int:
     """Return the dimension of a layer's output that holds the channels, counted from the end."""
-    return -1 - len(layer.kernel_size) if isinstance(layer, _ConvNd) else -1
+    return -1 - len(layer.kernel_size) if isinstance(layer, Convolution) else -1
 
 
 def _zeros_like(layer: nn.Module, times: int) -> nn.Module:
     """Return a layer of zeros with so many times the channels, in the dtype and on the device of the given one."""
     new: nn.Module
     where: dict[str, Any] = {"device": "meta", "dtype": layer.weight.dtype}  # where nothing is drawn at random
-    if isinstance(layer, _ConvNd):
-        transposed = isinstance(layer, _ConvTransposeNd)
+    if isinstance(layer, Convolution):
+        transposed = isinstance(layer, TransposedConvolution)
         options = {name: getattr(layer, name) for name in ("stride", "padding", "dilation", "padding_mode")}
         options |= {"output_padding": layer.output_padding} if transposed else {}
         kind = getattr(nn, f"Conv{'Transpose' if transposed else ''}{len(layer.kernel_size)}d")

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.modules.dropout import _DropoutNd
 from torch.overrides import TorchFunctionMode
 
 from intervalnn.methods.baseline import Baseline
 from intervalnn.methods.copies import output_of, seeded, sharing_copy
 from intervalnn.prediction import Prediction
+from intervalnn.torch_private import Dropout, pytree
 
 __all__ = ["MCDropout"]
 
@@ -125,7 +124,7 @@ class MCDropout(Baseline):
 
 def _drops(module: nn.Module) -> bool:
     """Say whether a module is dropout, or does nothing else in training mode than to drop."""
-    if isinstance(module, _DropoutNd):
+    if isinstance(module, Dropout):
         return module.p > 0
     return isinstance(module, nn.RNNBase) and module.dropout > 0
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 
 from intervalnn.interval import Interval
 from intervalnn.network.parts import Parts, is_plain
+from intervalnn.torch_private import pytree
 
 __all__ = ["Call", "memory_shared"]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._ops import OpOverload
 from torch.export import Dim, ExportedProgram
 
 from intervalnn.interval import Interval
@@ -19,10 +18,10 @@ from intervalnn.network.program import Program, program_of
 from intervalnn.network.quiet import quiet
 from intervalnn.network.side_effects import refuse_side_effects, refuse_training
 from intervalnn.network.spelled_out import kept_whole
-from intervalnn.network.torch_private import decomposed, itself_alone, without_effect_tokens
 from intervalnn.network.twin import Twin
 from intervalnn.network.undisturbed import undisturbed
 from intervalnn.table import RULES, aten, overloads
+from intervalnn.torch_private import OpOverload, decomposed, itself_alone, without_effect_tokens
 
 __all__ = ["capture"]
 

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from intervalnn.network.torch_private import has_gradient
+from intervalnn.torch_private import has_gradient, pytree
 
 __all__ = ["Following", "UnexplainedError", "is_of_model", "line_of", "object_of_cpp", "untraceable"]
 

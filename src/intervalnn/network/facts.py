@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, fx
 
 from intervalnn.network.program import Program
 from intervalnn.table import Rule, lookup
+from intervalnn.torch_private import pytree
 
 __all__ = ["Fact", "Facts", "is_discrete", "is_real", "is_truth"]
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
 from intervalnn.interval import Interval
@@ -18,6 +17,7 @@ from intervalnn.network.failures import refuse_call
 from intervalnn.network.parts import is_plain
 from intervalnn.network.program import Program
 from intervalnn.network.twin import Twin
+from intervalnn.torch_private import pytree
 
 __all__ = ["Witness", "own_random_numbers"]
 
@@ -250,7 +250,7 @@ def _largest_numbers() -> contextlib.AbstractContextManager[None]:
 
 def _attributes(model: nn.Module) -> dict[str, tuple[Any, int]]:
     """Return what the modules hold besides parameters and other modules, and how long it is."""
-    held = ((name, vars(module) | module._buffers) for name, module in model.named_modules())
+    held = ((name, vars(module) | dict(module.named_buffers(recurse=False))) for name, module in model.named_modules())
     return {
         f"{name}.{key}".lstrip("."): (value, len(value) if isinstance(value, list | dict | set) else 0)
         for name, items in held

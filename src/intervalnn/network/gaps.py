@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from intervalnn.interval import Interval, capped
 from intervalnn.rules.products.stretched import Stretched
+from intervalnn.torch_private import own_parameters
 
 __all__ = ["Gaps", "Kind"]
 
@@ -64,9 +65,9 @@ class Gaps(nn.Module):
     @property
     def parts(self) -> tuple[Tensor, ...]:
         """All that the intervals are made of, beside the point."""
-        if self._modules:  # someone has put a parametrisation over it
+        if any(True for _ in self.children()):  # someone has put a parametrisation over it
             return *self.sides, self.scale
-        return *self._parameters.values(), self.scale  # type: ignore[arg-type]  # read at every call, so fast
+        return *own_parameters(self).values(), self.scale  # type: ignore[arg-type]  # read at every call, so fast
 
     def forward(self, point: Tensor, dtype: torch.dtype | None = None, stretched: bool = False) -> Interval | Stretched:
         """Return ``point`` with the gaps around it, in the form that a program takes."""

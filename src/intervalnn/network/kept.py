@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from intervalnn.torch_private import version_of
+
 __all__ = ["Kept"]
 
 
@@ -89,7 +91,7 @@ def _read_as(x: Tensor) -> tuple[torch.dtype, int]:
     """Return as what the memory of a tensor is read; off the CPU how often torch saw it change, too."""
     if x.is_conj() or x.is_neg():
         raise RuntimeError("a tensor that is read as another one than it holds cannot be compared bit by bit")
-    return x.dtype, 0 if _is_here(x.device) or x.is_inference() else x._version
+    return x.dtype, 0 if _is_here(x.device) or x.is_inference() else version_of(x)
 
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch._ops import OpOverload
 
 from intervalnn.interval import Interval
 from intervalnn.network.facts import Facts, is_discrete, tensors_of
@@ -32,6 +31,7 @@ from intervalnn.network.rewrites import rewritten
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.rules.discrete import discrete_way
 from intervalnn.table import RULES, MissingRuleError, Rule, by_position, lookup
+from intervalnn.torch_private import OpOverload
 
 
 @dataclass(frozen=True, slots=True)

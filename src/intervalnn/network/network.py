@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 
 from intervalnn.calibration.guarantee import Offsets, solve_offsets
@@ -32,12 +31,12 @@ from intervalnn.network.program import Program
 from intervalnn.network.programs import PROGRAMS, Programs, Recent
 from intervalnn.network.recompute import Segments
 from intervalnn.network.side_effects import refuse_training
-from intervalnn.network.torch_private import in_transform, is_traced
 from intervalnn.network.turns import TURNS
 from intervalnn.network.undisturbed import undisturbed
 from intervalnn.prediction import Prediction
 from intervalnn.rules.products.beside import teach_compiler
 from intervalnn.table import MissingRuleError, aten
+from intervalnn.torch_private import compiler_modes, hooks_of, in_transform, is_traced, own_parameters, pytree
 
 __all__ = ["IntervalNetwork"]
 
@@ -431,7 +430,7 @@ class IntervalNetwork(nn.Module):
         if any(mode is not False for _, mode in seen):
             refuse_training(self.model)
         self._refuse_elsewhere(call)
-        held = [id(parameter) for module in modules for parameter in module._parameters.values()]
+        held = [id(parameter) for module in modules for parameter in own_parameters(module).values()]
         programs = self._programs_of(seen, held)
         key = (call.key, self.form, *(_autocast(device) for device in {tensor.device.type for tensor in call.tensors}))
         plan = programs.find(key, call.tensors) or self._planned(call, key, programs)
@@ -617,7 +616,7 @@ def _as_gap(value: Tensor | float, like: Tensor, name: str) -> Tensor:
 
 def _mode(name: str) -> dict[str, Any]:
     """Return the options of torch's compiler that a mode stands for."""
-    modes: dict[str, dict[str, Any]] = torch._inductor.list_mode_options()
+    modes = compiler_modes()
     if name not in modes:
         raise ValueError(f"mode must be one of {', '.join(map(repr, modes))}, got {name!r}")
     return modes[name]
@@ -625,11 +624,8 @@ def _mode(name: str) -> dict[str, Any]:
 
 def _mode_of(module: nn.Module) -> Any:
     """Return in what mode a module is: whether in training, and which hooks it has, or a forward of its own."""
-    own = module.__dict__
-    before, behind = own["_forward_pre_hooks"], own["_forward_hooks"]
-    if before or behind or "forward" in own:
-        return module.training, *before.values(), *behind.values(), own.get("forward")
-    return module.training
+    own, hooks = module.__dict__.get("forward"), hooks_of(module)
+    return (module.training, *hooks, own) if hooks or own is not None else module.training
 
 
 def _refuse_inside() -> None:

@@ -16,6 +16,7 @@ from intervalnn.network.kept import Kept
 from intervalnn.network.lift import Form, Lifted, lift, whole
 from intervalnn.network.program import Program
 from intervalnn.rules.products.bilinear import Split, side_by_side
+from intervalnn.torch_private import keep_in_place
 
 __all__ = ["Plan", "Weight", "refuse_other"]
 
@@ -195,8 +196,7 @@ class Plan:
             values = self._prepare()
             values = tuple(_for_compiler(value) for value in values) if static else values
         for tensor in _tensors(values) if static else ():
-            torch._dynamo.mark_static_address(tensor)  # a CUDA graph then reads it without a copy
-            torch._dynamo.mark_static(tensor)  # dynamic=True is about inputs
+            keep_in_place(tensor)
         return Prepared(values, static, made_of, self.lifted.makes_points)
 
     def _prepare(self) -> tuple[Any, ...]:

@@ -10,16 +10,15 @@ from types import CodeType
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
 
 from intervalnn.interval import Interval
 from intervalnn.network.capture_errors import object_of_cpp
 from intervalnn.network.flat import where
 from intervalnn.table import aten
+from intervalnn.torch_private import GUARD_NAMES, guards_of, pytree
 
 __all__ = ["Program", "Source", "program_of"]
 
@@ -82,7 +81,7 @@ class Program:
 
 
 _BUILTINS = {"max": max, "min": min, "abs": abs, "round": round, "int": int, "float": float}
-_KNOWN_TO_GUARDS = {"__builtins__": _BUILTINS, "math": math, "torch": torch, **SYMPY_INTERP}
+_KNOWN_TO_GUARDS = {"__builtins__": _BUILTINS, "math": math, "torch": torch, **GUARD_NAMES}
 
 
 def program_of(exported: ExportedProgram, model: nn.Module) -> Program:
@@ -101,7 +100,7 @@ def program_of(exported: ExportedProgram, model: nn.Module) -> Program:
         exported.call_spec.out_spec,
         [tuple(n if isinstance(n, int) else str(n.node.expr) for n in shape) for shape in shapes],
         {str(size): (_number(r.lower), _number(r.upper)) for size, r in exported.range_constraints.items()},
-        [compile(guard, "<guard>", "eval") for guard in exported._guards_code],
+        [compile(guard, "<guard>", "eval") for guard in guards_of(exported)],
     )
 
 

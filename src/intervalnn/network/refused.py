@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import fx
-from torch._ops import OpOverload
 
 from intervalnn.network.facts import Facts, is_discrete, is_truth
 from intervalnn.network.flat import where
 from intervalnn.table import MissingRuleError, Rule, aten, bound_of, by_position, why_not
+from intervalnn.torch_private import OpOverload, arguments_of, pytree
 
 __all__ = ["bound_or_refused", "refuse_as_argument", "refuse_output", "refuse_part", "refuse_random", "refuse_subgraph"]
 
@@ -70,7 +69,7 @@ def refuse_as_argument(node: fx.Node, entry: Rule, args: tuple[Any, ...], kwargs
     given: list[tuple[Any, Any]] = [*enumerate(args), *kwargs.items()]
     for position, value in given:
         if position not in entry.takes and any(facts[leaf].interval for leaf in _nodes(value)):
-            name = position if isinstance(position, str) else operation._schema.arguments[position].name
+            name = position if isinstance(position, str) else arguments_of(operation)[position].name
             raise MissingRuleError(
                 f"{operation} takes no interval as its argument '{name}' ({where(node)}); keep that value "
                 "out of reach of the interval layers, or register a rule with intervalnn.rule"

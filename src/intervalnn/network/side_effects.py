@@ -11,6 +11,7 @@ from torch.export.graph_signature import OutputKind, OutputSpec
 
 from intervalnn.network.flat import where
 from intervalnn.table import MissingRuleError, lookup, why_not
+from intervalnn.torch_private import BatchNorm, Dropout
 
 __all__ = ["refuse_side_effects", "refuse_training"]
 
@@ -20,12 +21,12 @@ def refuse_training(model: nn.Module) -> None:
     for name, module in model.named_modules():
         if not module.training:
             continue
-        if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats:
+        if isinstance(module, BatchNorm) and module.track_running_stats:
             raise ValueError(
                 f"{type(module).__name__} '{name}' is in training mode, where it depends on the whole batch and "
                 "changes its statistics; call model.eval() first"
             )
-        if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0:
+        if isinstance(module, Dropout) and module.p > 0:
             raise ValueError(
                 f"{type(module).__name__} '{name}' is active (training mode), so the model has no single "
                 "prediction to bound; call model.eval() first"
@@ -43,9 +44,10 @@ def refuse_side_effects(exported: ExportedProgram, shared: list[int]) -> None:
     several = {place for place, first in enumerate(shared) if shared.count(first) > 1}
     for spec in exported.graph_signature.output_specs:
         if spec.kind == OutputKind.USER_INPUT_MUTATION and inputs.index(spec.target) in several:
+            line = where(_node(spec, exported))
             raise ValueError(
-                f"the model writes to an input that shares its memory with another one ({where(_node(spec, exported))}), "
-                "which would change with it; pass x.clone() for one of the two"
+                f"the model writes to an input that shares its memory with another one ({line}), which would change "
+                "with it; pass x.clone() for one of the two"
             )
         if spec.kind == OutputKind.BUFFER_MUTATION:
             node, name = _node(spec, exported), str(spec.target).removeprefix("model.")
@@ -58,7 +60,8 @@ def refuse_side_effects(exported: ExportedProgram, shared: list[int]) -> None:
 
 def _node(spec: OutputSpec, exported: ExportedProgram) -> fx.Node:
     """Return the node of a program that makes an output."""
-    return next(node for node in exported.graph.nodes if node.name == spec.arg.name)
+    nodes: dict[str, fx.Node] = {node.name: node for node in exported.graph.nodes}
+    return nodes[spec.arg.name]
 
 
 def _refuse_by_name(node: fx.Node) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-from intervalnn.network.torch_private import function_modes, push_function_modes
+from intervalnn.torch_private import function_modes, push_function_modes
 
 __all__ = ["TABLES", "undisturbed"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 
 from intervalnn.interval import Interval
+from intervalnn.torch_private import pytree
 
 __all__ = ["Discrete"]
 

@@ -10,7 +10,6 @@ import itertools
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 
 from intervalnn.interval import Interval
@@ -19,6 +18,7 @@ from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.rules.comparison import unequal
 from intervalnn.table import MissingRuleError, Rule, aten
+from intervalnn.torch_private import pytree
 
 # Rules of operations that never decrease in anything they take.
 RISING = {

@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
-import torch.utils._pytree as pytree
 from torch import Tensor, nn
+
+from intervalnn.torch_private import pytree
 
 __all__ = ["Engine", "FabricEngine", "TorchEngine"]
 

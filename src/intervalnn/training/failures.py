@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 
+from intervalnn.torch_private import pytree
 from intervalnn.training.batches import Batches, parts
 from intervalnn.training.job import Job
 from intervalnn.training.sums import Means

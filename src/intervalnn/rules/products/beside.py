@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
+
+from intervalnn.torch_private import write_parts
 
 __all__ = ["beside", "teach_compiler"]
 
@@ -36,9 +37,4 @@ def beside(parts: list[Tensor], dim: int) -> Tensor:
 @cache
 def teach_compiler() -> None:
     """Have torch's compiler write each part to where it belongs, rather than join them by a call."""
-    from torch._inductor import ir, lowering
-
-    def lower(parts: list[Any], dim: int) -> Any:
-        return ir.TensorBox(ir.ConcatKernel.create(parts, dim))
-
-    lowering.register_lowering(torch.ops.intervalnn.beside.default, type_promotion_kind=None)(lower)
+    write_parts(torch.ops.intervalnn.beside.default)

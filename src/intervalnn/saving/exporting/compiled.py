@@ -17,6 +17,7 @@ from torch import Tensor
 from intervalnn.network.quiet import quiet
 from intervalnn.saving.exporting.runtime import Run
 from intervalnn.saving.exporting.standalone import Standalone
+from intervalnn.torch_private import compiled_ahead, load_package, pack
 
 __all__ = ["open_compiled", "write_compiled"]
 
@@ -34,24 +35,18 @@ def write_compiled(program: Standalone, path: Path) -> dict[str, Any]:
     Raises:
         ValueError: If torch or the compiler cannot.
     """
-    from torch._inductor.package.package import package_aoti
-
     assert program.exported.example_inputs is not None
     args, kwargs = program.exported.example_inputs
     whole = io.BytesIO()  # torch itself ends the process where a disk is full
     with tempfile.TemporaryDirectory() as folder, torch.no_grad(), quiet():
         try:
-            made: Any = torch._inductor.aot_compile(
-                program.exported.module(check_guards=False),
-                args,
-                kwargs,
-                options=_OPTIONS | {"aot_inductor.output_path": folder},
-            )
+            module = program.exported.module(check_guards=False)
+            made = compiled_ahead(module, args, kwargs, _OPTIONS | {"aot_inductor.output_path": folder})
         except Exception as error:
             raise ValueError(_refusal(error, program)) from error
         for source in Path(folder).glob("*.cpp"):  # torch wants their names alone, and they tell of the machine
             source.write_bytes(b"")
-        package_aoti(whole, made)
+        pack(made, whole)
         about = json.loads(Path(next(file for file in made if file.endswith("_metadata.json"))).read_text())
     path.write_bytes(whole.getbuffer())
     plain = {key.removeprefix("AOTI_").removesuffix("_KEY").lower(): value for key, value in about.items() if value}
@@ -70,12 +65,11 @@ def _refusal(error: Exception, program: Standalone) -> str:
 def open_compiled(path: Path) -> Run:
     """Return what runs a package, with checks of its inputs."""
     with quiet():
-        package = torch._inductor.aoti_load_package(str(path))
+        package = load_package(path)
 
     def run(tensors: Sequence[Tensor]) -> dict[str, Tensor]:
         with quiet(), _checked():
-            found: dict[str, Tensor] = package(*tensors)
-        return found
+            return package(*tensors)
 
     return run
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
 from intervalnn.network.call import Call
 from intervalnn.network.side_effects import refuse_training
 from intervalnn.saving.exporting.names import apart, joined_name
+from intervalnn.torch_private import pytree
 
 __all__ = ["Example"]
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-import torch.utils._pytree as pytree
 from torch import Tensor
 
 from intervalnn.prediction import Prediction
+from intervalnn.torch_private import pytree
 
 __all__ = ["apart", "flat", "joined_name", "named_leaves"]
 

@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from intervalnn.saving.exporting.standalone import Standalone
+from intervalnn.torch_private import why_no_compiler
 
 __all__ = ["Run", "Runtime"]
 
@@ -49,13 +50,9 @@ class Runtime:
             self._check_compiler()
 
     def _check_compiler(self) -> None:
-        from torch._inductor.cpp_builder import get_cpp_compiler
-        from torch._inductor.exc import InvalidCxxCompiler
-
-        try:
-            get_cpp_compiler()
-        except InvalidCxxCompiler as error:
+        why = why_no_compiler()
+        if why:
             raise RuntimeError(
-                f"exporting to {self.format} needs a C++ compiler, and torch finds none ({error}); install g++, or set "
+                f"exporting to {self.format} needs a C++ compiler, and torch finds none ({why}); install g++, or set "
                 "the environment variable CXX to another before Python starts; a plain .pt2 file needs none"
-            ) from error
+            )

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
 
@@ -25,6 +24,7 @@ from intervalnn.prediction import Prediction
 from intervalnn.saving.exporting.example import Example
 from intervalnn.saving.exporting.names import flat
 from intervalnn.saving.exporting.values import Value, described, number_or_name
+from intervalnn.torch_private import guards_of, pytree
 
 __all__ = ["Standalone", "standalones"]
 
@@ -85,7 +85,7 @@ def standalones(
         holds = False
         with contextlib.suppress(Exception):  # torch may fail in many ways
             made = _standalone(net, program, example, outputs)
-            holds = (conditions or not made.exported._guards_code) and _holds(net, made, example, outputs)
+            holds = (conditions or not guards_of(made.exported)) and _holds(net, made, example, outputs)
         if holds:
             yield made
     yield _standalone(net, last, example, outputs)
