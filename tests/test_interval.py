@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import pickle
 
@@ -11,6 +12,7 @@ import torch.utils._pytree as pytree
 
 import intervalnn as inn
 from intervalnn import Interval
+from intervalnn.interval import Symmetric
 
 
 @pytest.fixture
@@ -176,3 +178,16 @@ def test_an_interval_moves_detaches_and_pickles(x: Interval) -> None:
 
 def test_the_public_names_are_there() -> None:
     assert {"Interval", "IntervalNetwork", "MissingRuleError", "Prediction", "apply", "rule"} <= set(inn.__all__)
+
+
+def test_one_gap_for_both_sides_stays_one_in_trees_and_copies_and_no_longer_behind_operations() -> None:
+    x = Symmetric(torch.ones(2), torch.tensor([0.5, 0.25]))
+
+    leaves, spec = pytree.tree_flatten(x)
+    again = [pytree.tree_unflatten(leaves, spec), copy.deepcopy(x), pickle.loads(pickle.dumps(x))]
+
+    assert len(leaves) == 2 and x.lower.tolist() == [0.5, 0.75] and x.upper.tolist() == [1.5, 1.25]
+    for other in again:
+        assert type(other) is Symmetric and other.below is other.above and torch.equal(other.above, x.above)
+    for other in (x.detach(), x + x, x[:1], -x):
+        assert type(other) is Interval

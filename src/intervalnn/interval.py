@@ -12,7 +12,7 @@ from torch import Tensor
 from intervalnn.table import apply, aten
 from intervalnn.torch_private import pytree
 
-__all__ = ["Interval", "capped", "cut", "plus"]
+__all__ = ["Interval", "Symmetric", "capped", "cut", "plus"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,6 +206,23 @@ class Interval:
         return apply(aten.abs.default, self)  # type: ignore[no-any-return]
 
 
+class Symmetric(Interval):
+    """An interval that reaches as far below its point as above, with one gap for both sides.
+
+    Products take it by its one gap, which saves one of them. What any other operation makes of it is an
+    :class:`Interval`.
+
+    Args:
+        point: A value in the middle of the interval.
+        gap: How far it reaches on either side.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, point: Tensor, gap: Tensor) -> None:
+        super().__init__(point, gap, gap)
+
+
 def plus(x: Tensor, y: Tensor) -> Tensor:
     """Return ``x + y``; of complex numbers part by part, since torch's own sum of an infinite one is not a number.
 
@@ -263,24 +280,28 @@ class _Cut(torch.autograd.Function):
         return torch.where(x < 0, 0.0, grad)
 
 
-def _flatten_with_keys(x: Interval) -> tuple[list[tuple[pytree.KeyEntry, Any]], None]:
-    return [(pytree.GetAttrKey(name), getattr(x, name)) for name in _PARTS], None
+def _register(cls: type[Interval], parts: tuple[str, ...]) -> None:
+    """Have intervals pass through torch.compile, torch.export and activation checkpointing, as the tensors in them."""
+
+    def flatten(x: Interval) -> tuple[list[Any], None]:
+        return [getattr(x, name) for name in parts], None
+
+    def flatten_with_keys(x: Interval) -> tuple[list[tuple[pytree.KeyEntry, Any]], None]:
+        return [(pytree.GetAttrKey(name), getattr(x, name)) for name in parts], None
+
+    def unflatten(leaves: Iterable[Any], _context: None) -> Interval:
+        """Put the parts together unchecked: a tree of tensors may hold anything while it is mapped."""
+        x = object.__new__(cls)
+        given = dict(zip(parts, leaves, strict=True))
+        for name in ("point", "below", "above"):
+            object.__setattr__(x, name, given.get(name, given["below"]))
+        return x
+
+    name = f"intervalnn.{cls.__name__}"
+    pytree.register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=name, flatten_with_keys_fn=flatten_with_keys
+    )
 
 
-def _unflatten(parts: Iterable[Any], _context: None) -> Interval:
-    """Put the parts together unchecked: a tree of tensors may hold anything while it is mapped."""
-    x = object.__new__(Interval)
-    for name, part in zip(_PARTS, parts, strict=True):
-        object.__setattr__(x, name, part)
-    return x
-
-
-_PARTS = ("point", "below", "above")
-# So that intervals pass through torch.compile, torch.export and activation checkpointing.
-pytree.register_pytree_node(
-    Interval,
-    lambda x: ([x.point, x.below, x.above], None),
-    _unflatten,
-    serialized_type_name="intervalnn.Interval",
-    flatten_with_keys_fn=_flatten_with_keys,
-)
+_register(Interval, ("point", "below", "above"))
+_register(Symmetric, ("point", "below"))

@@ -12,7 +12,7 @@ from torch import Tensor
 from intervalnn import interval
 from intervalnn.cli import main
 from intervalnn.cli.known import SENSITIVITIES, deviations
-from intervalnn.rules.products import bilinear
+from intervalnn.rules.products import split
 
 
 def zero_at_zero(x: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ def test_the_known_network_is_as_it_is_known() -> None:
 
 
 def test_doctor_complains_of_a_torch_with_another_derivative_at_kinks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bilinear, "cut", zero_at_zero)
+    monkeypatch.setattr(split, "cut", zero_at_zero)
 
     shown = CliRunner().invoke(main, ["doctor"])
     found = json.loads(CliRunner().invoke(main, ["doctor", "--json"]).stdout)

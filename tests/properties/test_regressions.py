@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 import intervalnn as inn
 from intervalnn import Interval
-from intervalnn.rules.products.bilinear import layer, prepare_layer
+from intervalnn.rules.products.layers import layer, prepare_layer
 from properties.case import real
 
 aten = torch.ops.aten

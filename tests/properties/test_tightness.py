@@ -12,7 +12,7 @@ from torch import Tensor
 
 import intervalnn as inn
 from intervalnn import Interval
-from intervalnn.rules.products.bilinear import layer, prepare_layer
+from intervalnn.rules.products.layers import layer, prepare_layer
 from properties.case import (
     Case,
     at,

@@ -14,8 +14,8 @@ import intervalnn as inn
 from counting import convolutions
 from intervalnn.network import plan
 from intervalnn.paper.models import UNet
-from intervalnn.rules.products.beside import beside, teach_compiler
-from intervalnn.rules.products.bilinear import side_by_side
+from intervalnn.rules.products.gpu import beside, side_by_side, teach_compiler
+from intervalnn.rules.products.split import Split
 
 
 class Skip(nn.Module):
@@ -49,9 +49,9 @@ def with_gaps(model: nn.Module, x: Tensor, **options: Any) -> inn.IntervalNetwor
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def always(value: Any) -> Any:
-        return side_by_side(value) if isinstance(value, plan.Split) else value
+        return side_by_side(value) if isinstance(value, Split) else value
 
-    monkeypatch.setattr(plan, "_for_compiler", always)
+    monkeypatch.setattr(plan, "for_compiler", always)
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")

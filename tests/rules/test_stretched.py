@@ -14,7 +14,7 @@ from torch.func import functional_call
 import intervalnn as inn
 from counting import convolutions
 from intervalnn.network.gaps import Gaps
-from intervalnn.rules.products import bilinear
+from intervalnn.rules.products import gpu, layers
 from widened import around, as_weights
 
 
@@ -149,7 +149,7 @@ def test_few_channels_take_one_product_where_tensor_cores_take_eight(
         for gap in net.parameters():
             gap.uniform_(0.0, 0.1)
         apart, count = net(x), convolutions(lambda: net(x))
-        monkeypatch.setattr(bilinear, "_laid_out", bilinear.packed)  # as on a GPU
+        monkeypatch.setattr(layers, "laid_out", gpu.packed)  # as on a GPU
         net = copy.deepcopy(net)
         packed, fewer = net(x), convolutions(lambda: net(x))
 

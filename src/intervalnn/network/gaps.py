@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from intervalnn.interval import Interval, capped
+from intervalnn.interval import Interval, Symmetric, capped
 from intervalnn.rules.products.stretched import Stretched
 from intervalnn.torch_private import own_parameters
 
@@ -90,7 +90,7 @@ class Gaps(nn.Module):
             most = self.cap * around.square().mean().sqrt()
             sides = [capped(side, most) for side in sides]
         sides = [torch.view_as_complex(s) if point.is_complex() else s.to(dtype or point.dtype) for s in sides]
-        return Interval(point, sides[0], sides[-1])
+        return Symmetric(point, *sides) if self.above is None else Interval(point, *sides)
 
     @torch.no_grad()
     def project(self) -> None:

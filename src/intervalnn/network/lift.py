@@ -36,7 +36,7 @@ from intervalnn.torch_private import OpOverload
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How products are bounded: see :mod:`intervalnn.rules.products.bilinear`."""
+    """How products are bounded: see :mod:`intervalnn.rules.products`."""
 
     exact: bool = False
     gap_dtype: torch.dtype | None = None

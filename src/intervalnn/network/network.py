@@ -34,7 +34,7 @@ from intervalnn.network.side_effects import refuse_training
 from intervalnn.network.turns import TURNS
 from intervalnn.network.undisturbed import undisturbed
 from intervalnn.prediction import Prediction
-from intervalnn.rules.products.beside import teach_compiler
+from intervalnn.rules.products.gpu import teach_compiler
 from intervalnn.table import MissingRuleError, aten
 from intervalnn.torch_private import compiler_modes, hooks_of, in_transform, is_traced, own_parameters, pytree
 
@@ -108,7 +108,7 @@ class IntervalNetwork(nn.Module):
         cap: The largest gap, as a multiple of the parameter's root mean square.
         exact: Take the exact form of the linear rules: bounds tighter by gap times width,
             for half as many products again behind a ReLU, three times as many elsewhere.
-            See :mod:`intervalnn.rules.products.bilinear`.
+            See :mod:`intervalnn.rules.products`.
         gap_dtype: Data type in which gaps are propagated; by default the model's own, and float32 for a model in
             float16, in which small gaps would vanish. ``torch.bfloat16`` is the fast choice on tensor cores; the
             point keeps its dtype.

@@ -15,7 +15,7 @@ from intervalnn.network.gaps import Gaps
 from intervalnn.network.kept import Kept
 from intervalnn.network.lift import Form, Lifted, lift, whole
 from intervalnn.network.program import Program
-from intervalnn.rules.products.bilinear import Split, side_by_side
+from intervalnn.rules.products.gpu import for_compiler
 from intervalnn.torch_private import keep_in_place
 
 __all__ = ["Plan", "Weight", "refuse_other"]
@@ -194,7 +194,7 @@ class Plan:
         made_of = _kept(self.weights)  # first: what changes meanwhile is then seen to have changed
         with torch.inference_mode(False), torch.no_grad():  # lest later gradients meet what is kept
             values = self._prepare()
-            values = tuple(_for_compiler(value) for value in values) if static else values
+            values = tuple(for_compiler(value) for value in values) if static else values
         for tensor in _tensors(values) if static else ():
             keep_in_place(tensor)
         return Prepared(values, static, made_of, self.lifted.makes_points)
@@ -248,11 +248,6 @@ def _refuse_views(program: Program, names: Collection[str]) -> None:
                     "so that the part would not move with the parameter's gaps; take the view in forward, or leave the "
                     "parameter out of the argument layers"
                 )
-
-
-def _for_compiler(value: Any) -> Any:
-    """Return what was prepared in the form that a compiled forward pass on a GPU computes soonest."""
-    return side_by_side(value) if isinstance(value, Split) and value.point.is_cuda else value
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

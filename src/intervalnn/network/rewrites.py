@@ -14,7 +14,9 @@ from torch import fx
 from intervalnn.network.facts import Fact, Facts, is_discrete, is_real
 from intervalnn.network.program import Program
 from intervalnn.rules.arithmetic import point_of
-from intervalnn.rules.products.bilinear import Repeated, joined, prepare_layer, repeats_before, stretches
+from intervalnn.rules.products.factors import Repeated, joined
+from intervalnn.rules.products.layers import prepare_layer, stretches
+from intervalnn.rules.products.repeats import repeats_before
 from intervalnn.rules.structure import copies, nearest, upsampled
 from intervalnn.table import aten, bound_of, by_position, lookup
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from intervalnn.interval import Interval, capped, cut
 from intervalnn.rules.arithmetic import around, least, point_of
-from intervalnn.rules.products.bilinear import bound_product, split
+from intervalnn.rules.products.matrices import bound_product
+from intervalnn.rules.products.split import split
 from intervalnn.table import apply, aten, rule
 
 Value = Interval | Tensor
@@ -84,11 +85,11 @@ def weighted_mean(point: Tensor, weights: Interval, values: Value) -> Interval:
     Only differences between values matter then, so each column is taken around its middle;
     and a mean never leaves the range of what it is taken of.
     """
-    values = Interval.of(values)
+    still, values = isinstance(values, Tensor), Interval.of(values)
     middle = (values.lower.amin(-2, keepdim=True) + values.upper.amax(-2, keepdim=True)) / 2
     middle = middle.to(values.dtype)  # any will do, and half precision with bfloat16 gaps has bounds in float32
     centred = Interval(values.point - middle, values.below, values.above)
-    mean = bound_product(torch.matmul, weights, split(centred))
+    mean = bound_product(torch.matmul, weights, split(centred.point if still else centred))
     below = least(mean.below, cut(point - values.lower.amin(-2, keepdim=True)))
     above = least(mean.above, cut(values.upper.amax(-2, keepdim=True) - point))
     return Interval(point, below, above)

@@ -19,7 +19,7 @@ from torch import Tensor
 from intervalnn.interval import Interval
 from intervalnn.rules.arithmetic import gap_dtype_for, point_of
 from intervalnn.rules.complexes import has_complex
-from intervalnn.rules.products.bilinear import gaps, split
+from intervalnn.rules.products.split import split
 from intervalnn.table import aten, rule
 
 Value = Interval | Tensor
@@ -56,9 +56,9 @@ def _series(moves: Tensor, first: Tensor) -> Tensor:
 
 def _solution_gaps(a: Interval, b: Interval, x: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
     """Return how far the solution ``x`` of a system moves, from the inverse of the point matrix."""
-    below, above = gaps(torch.matmul, a, split(x))
+    below, above = split(x).gaps(torch.matmul, a)
     residual = Interval(x, *(own.expand(x.shape) for own in (b.below + above, b.above + below)))
-    below, above = gaps(torch.matmul, inverse, split(residual, by_interval=False))
+    below, above = split(residual, by_interval=False).gaps(torch.matmul, inverse)
     more = _series(inverse.abs() @ _size(a), torch.maximum(below, above))
     return below + more, above + more
 
@@ -155,7 +155,7 @@ def _of_right(point: Tensor, b: Interval, inverse_of: Any) -> Interval:
     _refuse_complex("a linear system", b)
     wide = _wide(b)
     inverse = inverse_of(_eye(b.point.mT)).to(wide.dtype)
-    return _around(point, gaps(torch.matmul, inverse, split(wide, by_interval=False)), b)
+    return _around(point, split(wide, by_interval=False).gaps(torch.matmul, inverse), b)
 
 
 @rule(aten.linalg_inv, aten.inverse)

@@ -1,15 +1,19 @@
-"""Stretched: a weight whose inputs may each count for less or for more."""
+"""Stretched: a weight whose inputs may each count for less or for more, and how far products with it reach."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from intervalnn.interval import Interval
+from intervalnn.interval import Interval, cut
+from intervalnn.rules.products.factors import Factor, Joined, point_of
+from intervalnn.rules.products.forms import Mirror, Pair, Product, Sides
+from intervalnn.rules.products.layout import Layout
 
-__all__ = ["Stretched"]
+__all__ = ["Stretched", "StretchedInputs"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,3 +48,63 @@ class Stretched:
             for shares in ((self.grow, self.shrink), (self.shrink, self.grow))
         )
         return Interval(self.point, below, above)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StretchedInputs:
+    """Inputs move, and each may shrink by a share ``s <= 1`` or grow by a share ``g``, at the point weight.
+
+    Times a factor between ``1 - s`` and ``1 + g``, an input in ``[l, u]`` with gaps ``b`` and ``a`` reaches exactly::
+
+        above: a + g*max(u, 0) + s*max(-u, 0)
+        below: b + s*max(l, 0) + g*max(-l, 0)
+
+    Attributes:
+        weights: The pair of ``W+`` and ``W-``, as in :class:`~intervalnn.rules.products.forms.InputsMove`.
+        shrink: The shares ``s``, along the channels of the input.
+        grow: The shares ``g``.
+        layout: Where the channels of the input are.
+        nonneg: Whether inputs are never negative.
+    """
+
+    weights: Mirror
+    shrink: Tensor
+    grow: Tensor
+    layout: Layout
+    nonneg: bool
+
+    @staticmethod
+    def of(w: Stretched, layout: Layout, *, nonneg: bool, kernel: Callable[[Tensor], Tensor]) -> StretchedInputs:
+        """Return the form for a stretched weight, of which ``kernel`` makes what is multiplied."""
+        size, own = kernel(w.point.abs()), kernel(w.point)
+        along = [-1] + [1] * layout.spatial
+        shrink, grow = (share.flatten().repeat(layout.groups).view(along) for share in (w.shrink, w.grow))
+        return StretchedInputs(Pair(size / 2, own / 2), shrink, grow, layout, nonneg)
+
+    def sides(self, product: Product, x: Factor) -> Sides:
+        """Multiply the gaps of ``x`` times its factors."""
+        return self.weights.sides(product, *self._sum_and_difference(x))
+
+    def _sum_and_difference(self, x: Factor) -> Sides:
+        if not isinstance(x, Joined):
+            return self._stretch(x, self.shrink, self.grow)
+        shares = [(self.shrink, self.grow)] * len(x.parts)
+        if x.dim == self.layout.output:
+            sizes = [point_of(part).size(x.dim) for part in x.parts]
+            shares = list(zip(self.shrink.split(sizes), self.grow.split(sizes), strict=True))
+        made = [self._stretch(part, *own) for part, own in zip(x.parts, shares, strict=True)]
+        dtype = self.weights.dtype
+        total, difference = (torch.cat([side.to(dtype) for side in sides], x.dim) for sides in zip(*made, strict=True))
+        return total, difference
+
+    def _stretch(self, x: Interval | Tensor, shrink: Tensor, grow: Tensor) -> Sides:
+        """Return sum and difference of the gaps of ``x`` times its factors."""
+        if isinstance(x, Tensor):
+            return (grow + shrink) * x.abs(), (grow - shrink) * x
+        upper, lower = x.upper, x.lower
+        if self.nonneg:
+            above, below = x.above + grow * upper, x.below + shrink * lower
+        else:
+            above = x.above + grow * cut(upper) + shrink * cut(-upper)
+            below = x.below + shrink * cut(lower) + grow * cut(-lower)
+        return above + below, above - below
