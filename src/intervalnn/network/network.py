@@ -34,24 +34,17 @@ from intervalnn.network.side_effects import refuse_training
 from intervalnn.network.turns import TURNS
 from intervalnn.network.undisturbed import undisturbed
 from intervalnn.prediction import Prediction
-from intervalnn.rules.products.gpu import teach_compiler
-from intervalnn.table import MissingRuleError, aten
+from intervalnn.rules.products.gpu import one_pass, teach_compiler
+from intervalnn.table import MissingRuleError
 from intervalnn.torch_private import compiler_modes, hooks_of, in_transform, is_traced, own_parameters, pytree
 
 __all__ = ["IntervalNetwork"]
 
 
-# How much torch's compiler may compute anew, or read at once, before it writes a value to memory. Between two products
-# of intervals lie some 60 operations on 8 values, four times as many where a pool lies too; by its own defaults (30, 4
-# and 8) the compiler cuts them into several passes.
-_FUSED = {"realize_reads_threshold": 8, "realize_acc_reads_threshold": 64, "realize_opcount_threshold": 500}
-# What by itself takes more than that.
-_LONG = {aten.layer_norm, aten.native_layer_norm, aten.rms_norm, aten.group_norm, aten.native_group_norm, aten.gelu}
 _NOT_WHOLE = (
     "an IntervalNetwork finds its program in Python; call net.compile() instead, or torch.compile(net) without "
     "fullgraph=True, and write files with intervalnn.export"
 )
-_FEW = 4  # parts of a value that are joined at a product, in the pass before it, rather than each in its own pass
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -381,24 +374,11 @@ class IntervalNetwork(nn.Module):
         known: Recent[fx.GraphModule, Callable[..., Any]] = Recent(2 * PROGRAMS)  # of each one for training too
 
         def compiled(graph: fx.GraphModule) -> Callable[..., Any]:
-            more = {"options": self._fused(graph) | chosen} if fuse else {}
+            more = {"options": one_pass(graph, self.device) | chosen} if fuse else {}
             return torch.compile(graph, **(own | more))
 
         overwrites = chosen.get("triton.cudagraphs", False)
         self._way = _Way(lambda graph: known.get(graph, compiled), compiled=True, overwrites=overwrites)
-
-    def _fused(self, program: fx.GraphModule) -> dict[str, Any]:
-        """Return options by which torch's compiler makes one pass of what lies between two products.
-
-        None where that is long: computed anew by each of its readers, it takes far longer to compile, and no less
-        to run.
-        """
-        called = {getattr(node.args[0], "overloadpacket", None) for node in program.graph.nodes if node.args}
-        if called & _LONG:
-            return {}
-        lists = (arg for node in program.graph.nodes for arg in node.args if isinstance(arg, list | tuple))
-        few = all(sum(isinstance(part, fx.Node) for part in parts) <= _FEW for parts in lists)
-        return _FUSED | ({"force_pointwise_cat": True} if few and self.device.type == "cuda" else {})
 
     @contextlib.contextmanager
     def recomputing(self) -> Iterator[None]:

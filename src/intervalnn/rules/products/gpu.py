@@ -4,7 +4,8 @@ Tensor cores take channels last, and eight of them at once. So the weights of co
 (:func:`laid_out`), those that few channels meet share one product (:class:`Packed`), and of short windows the
 convolution is a matrix product (:class:`Windows`). Compiled, what moves with the weights and what moves with the inputs
 becomes one product of twice as many channels (:func:`side_by_side`), so that half as many results are written and read
-again. It pays only where the pass that computes both halves writes each to its place (:func:`beside`).
+again. It pays only where the pass that computes both halves writes each to its place (:func:`beside`), and where joins
+are part of such a pass (:func:`one_pass`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 from torch.nn import functional
 
 from intervalnn.interval import Interval
@@ -23,9 +24,10 @@ from intervalnn.rules.products.factors import Factor, by_part, reach, sum_and_di
 from intervalnn.rules.products.forms import OneGap, OneSided, Pair, Product, Sides, Sum, WeightsMove
 from intervalnn.rules.products.layout import Layout, sizes
 from intervalnn.rules.products.split import Split
+from intervalnn.table import aten
 from intervalnn.torch_private import write_parts
 
-__all__ = ["Windows", "beside", "for_compiler", "laid_out", "packed", "side_by_side", "teach_compiler"]
+__all__ = ["Windows", "beside", "for_compiler", "laid_out", "one_pass", "packed", "side_by_side", "teach_compiler"]
 
 FORMATS = {2: torch.channels_last, 3: torch.channels_last_3d}  # by the number of spatial dimensions
 AT_ONCE = 8  # channels that a tensor core takes at once
@@ -261,3 +263,26 @@ def beside(parts: list[Tensor], dim: int) -> Tensor:
 def teach_compiler() -> None:
     """Have torch's compiler write each part to where it belongs, rather than join them by a call."""
     write_parts(torch.ops.intervalnn.beside.default)
+
+
+# How much torch's compiler may compute anew, or read at once, before it writes a value to memory. Between two products
+# of intervals lie some 60 operations on 8 values, four times as many where a pool lies too; by its own defaults (30, 4
+# and 8) the compiler cuts them into several passes.
+_ONE_PASS = {"realize_reads_threshold": 8, "realize_acc_reads_threshold": 64, "realize_opcount_threshold": 500}
+# What by itself takes more than that.
+_LONG = {aten.layer_norm, aten.native_layer_norm, aten.rms_norm, aten.group_norm, aten.native_group_norm, aten.gelu}
+_FEW_PARTS = 4  # of a value that are joined at a product, in the pass before it, rather than each in its own pass
+
+
+def one_pass(program: fx.GraphModule, device: torch.device) -> dict[str, Any]:
+    """Return options by which torch's compiler makes one pass of what lies between two products.
+
+    None where that is long: computed anew by each of its readers, it takes far longer to compile, and no less
+    to run.
+    """
+    called = {getattr(node.args[0], "overloadpacket", None) for node in program.graph.nodes if node.args}
+    if called & _LONG:
+        return {}
+    lists = (arg for node in program.graph.nodes for arg in node.args if isinstance(arg, list | tuple))
+    few = all(sum(isinstance(part, fx.Node) for part in parts) <= _FEW_PARTS for parts in lists)
+    return _ONE_PASS | ({"force_pointwise_cat": True} if few and device.type == "cuda" else {})
