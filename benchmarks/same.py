@@ -86,10 +86,11 @@ def main() -> None:
         print(f"{len(found)} forms of networks written to {options.file}")
         return
     before = json.loads(options.file.read_text())
-    others = [name for name, value in found.items() if before.get(name) != value]
+    known = {name: value for name, value in found.items() if name in before}  # networks may have come since
+    others = [name for name, value in known.items() if before[name] != value]
     for name in others:
-        print(f"{name}: was {before.get(name)}, is {found[name]}")
-    print(f"{len(found) - len(others)} of {len(found)} are the same bit for bit")
+        print(f"{name}: was {before[name]}, is {known[name]}")
+    print(f"{len(known) - len(others)} of {len(known)} are the same bit for bit")
     sys.exit(bool(others))
 
 
