@@ -156,6 +156,18 @@ class Rotations(nn.Module):
         return F.conv1d(F.pad(x, (3, 0)), kernel.flip(-1)) * step.abs().sum()
 
 
+class Joining(nn.Module):
+    """A layer and a product of what is joined before them, of an interval and a point."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 2, dtype=torch.complex64), nn.Linear(5, 2, dtype=torch.complex64)
+
+    def forward(self, z: Tensor) -> Tensor:
+        joined = torch.cat((z, self.first(z)), -1)
+        return self.second(joined) + joined @ self.second.weight.mT
+
+
 ZOO = [
     Case("complex convolutions of two real ones, batch norm, CReLU", PairNet, complex_input(2, 1, 4, 4)),
     Case("complex layers, modReLU, cardioid, quotients", Layers, complex_input(2, 2, 5)),
@@ -163,4 +175,5 @@ ZOO = [
     Case("short-time spectra, sizes and phases", Phases, real_input(2, 16)),
     Case("spectral convolution in two dimensions", Spectral2d, real_input(2, 2, 6, 6)),
     Case("complex states of a linear recurrence", Rotations, real_input(2, 1, 6)),
+    Case("complex layers of joined values", Joining, complex_input(2, 3)),
 ]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval, plus
 from intervalnn.rules.complexes import box, complex_product, has_complex
-from intervalnn.rules.products.factors import Factor, Repeated, point_of
+from intervalnn.rules.products.factors import Factor, Joined, Repeated, point_of
 from intervalnn.rules.products.gpu import Windows, laid_out
 from intervalnn.rules.products.layout import CONVOLUTIONS, layout_of
 from intervalnn.rules.products.repeats import Repeats
@@ -60,7 +60,7 @@ def layer(
     if has_complex(bias) and not has_complex(weight.point):
         raise TypeError(f"{fn} has a complex bias and a real weight; make both of one kind")
     if isinstance(weight, ComplexFactor):
-        return _complex_layer(fn, x, weight.whole, bias, *rest)
+        return _complex_layer(fn, x.whole() if isinstance(x, Joined) else x, weight.whole, bias, *rest)
     point = fn(point_of(x), weight.point, point_of(bias), *rest)
 
     def product(a: Tensor, w: Tensor | Windows) -> Tensor:
