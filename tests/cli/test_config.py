@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
+import intervalnn as inn
 from intervalnn.cli.config import Config, ConfigError, Option, from_sources, options_of
 from intervalnn.cli.config.options import sections
-from intervalnn.network.gaps import Kind
 
 OPTIONS = [option for section in ("", *sections()) for option in options_of(section)]
+
+TAKEN_BY: dict[str, Any] = {
+    "network": inn.IntervalNetwork,
+    "fit": inn.fit,
+    "calibrate": inn.calibrate,
+    "predict": inn.volumes.predict_volume,
+    "evaluate": inn.evaluate,
+    "export": inn.export,
+    "view": inn.view.view,
+}
+# Options that say in a text what a program says by an object.
+AS_TEXT = {"network.layers", "network.gap_dtype", "predict.window", "export.net", "export.outputs"}
+AS_TEXT |= {"evaluate.methods", "evaluate.metrics", "evaluate.held_out"}
+SHARED = [
+    option
+    for option in OPTIONS
+    if option.key[0] in TAKEN_BY
+    and option.key[-1] in inspect.signature(TAKEN_BY[option.key[0]]).parameters
+    and option.name not in AS_TEXT
+]
 
 
 def toml(value: Any) -> str:
     return json.dumps(list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value)
 
 
-def test_every_kind_of_gaps_can_be_asked_for() -> None:
-    (kind,) = [option.kind for option in OPTIONS if option.key == ("network", "kind")]
+@pytest.mark.parametrize("option", SHARED, ids=lambda option: option.name)
+def test_an_option_has_the_type_and_the_default_of_the_argument_it_stands_for(option: Option) -> None:
+    function = TAKEN_BY[option.key[0]]
+    argument = inspect.signature(function).parameters[option.key[-1]]
+    kind = get_type_hints(function.__init__ if inspect.isclass(function) else function)[option.key[-1]]
 
-    assert get_args(kind) == get_args(Kind)
+    assert option.default == argument.default
+    assert {*(get_args(option.kind) or [option.kind])} <= {*(get_args(kind) or [kind])}
+
+
+def test_no_option_stands_for_an_argument_unseen() -> None:
+    assert len(SHARED) > 20 and {option.name for option in OPTIONS} >= AS_TEXT
 
 
 def test_a_file_with_every_default_changes_nothing(tmp_path: Path) -> None:
@@ -40,7 +69,7 @@ def test_a_file_with_every_default_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
 def test_every_option_says_what_it_does(option: Option) -> None:
     assert option.flag.help.rstrip("]").endswith((".", "...", "0.9", "OUT.checkpoint", "usual\xa0ones"))
-    assert not option.flag.name or option.flag.name.startswith("--")
+    assert not option.flag_name or option.flag_name.startswith("--")
 
 
 def test_the_command_line_wins_over_set_and_set_over_the_file(tmp_path: Path) -> None:

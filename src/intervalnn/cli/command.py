@@ -88,7 +88,7 @@ def command(*sections: str, writes: bool = True, example: str = "") -> Callable[
         example: What one may type.
     """
     options = {"__".join(("config", *option.key)): option for section in sections for option in options_of(section)}
-    options = {name: option for name, option in options.items() if option.flag.name}
+    options = {name: option for name, option in options.items() if option.flag_name}
 
     def make(function: Callable[..., Any]) -> click.Command:
         def run(*, quiet: bool, as_json: bool, debug: bool, **given: Any) -> None:
@@ -178,5 +178,5 @@ def _config(context: click.Context, options: dict[str, Option], given: dict[str,
         raise click.UsageError(str(error), context) from error
     for option in options.values():
         if option.flag.required and reduce(getattr, option.key, config) is None:
-            raise click.UsageError(f"Missing option '{option.flag.name}', or {option.name} in a config file.", context)
+            raise click.UsageError(f"Missing option '{option.flag_name}', or {option.name} in a config file.", context)
     return config

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 import click
 
 from intervalnn.cli.config import Option
-from intervalnn.cli.config.options import Model
+from intervalnn.cli.config.tables import Model
 from intervalnn.cli.config.values import LARGEST, arms
 
 __all__ = ["TitledOption", "as_flag", "model_flags"]
@@ -31,7 +31,7 @@ def as_flag(name: str, option: Option) -> click.Option:
         option: The option.
     """
     kinds = arms(option.kind)
-    flag = f"{option.flag.name}/--no-{option.flag.name[2:]}" if kinds == [bool] else option.flag.name
+    flag = f"{option.flag_name}/--no-{option.flag_name[2:]}" if kinds == [bool] else option.flag_name
     made = TitledOption(
         [flag, name],
         help=option.flag.help + ("  [required]" if option.flag.required else _shown(option.default)),
