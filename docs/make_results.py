@@ -55,20 +55,27 @@ FIGURES = {
 
 
 def results_page() -> str:
-    head, _, rest = tab_deconvolution.page(PAPER).partition("\n## ")
-    text = [
-        head.replace("# 1D deconvolution at scale paper", "# Results: 1D deconvolution"),
+    return page(
+        tab_deconvolution.page(PAPER).replace("# 1D deconvolution at scale paper", "# Results: 1D deconvolution"),
         "\n**This page is written by `docs/make_results.py` from the runs in `results/deconv`; nothing is typed by "
         "hand.** `inn reproduce deconv --scale paper --device cuda` makes the runs. `INN` is what the library does by "
         'default, in the last four layers; `INN, published` is the paper\'s recipe to the letter (`recipe="paper"`).\n',
         summary(),
-        "\n## " + rest,
         longer(),
-        "\n## Figures\n",
-    ]
-    for name, caption in FIGURES.items():
-        text.append(f"![{name}](../results/deconv/paper/figures/{name}.png)\n\n*{caption}*\n")
-    return "\n".join(text)
+        figures("deconv/paper", FIGURES),
+    )
+
+
+def page(tables: str, made: str, short: str, more: str, drawn: str) -> str:
+    """Return how the runs were made and what they say in short, before the tables; then more, and the figures."""
+    head, _, rest = tables.partition("\n## ")
+    return "\n".join([head, made, short, "\n## " + rest, more, "\n## Figures\n", drawn])
+
+
+def figures(folder: str, captions: dict[str, str]) -> str:
+    return "\n".join(
+        f"![{name}](../results/{folder}/figures/{name}.png)\n\n*{caption}*\n" for name, caption in captions.items()
+    )
 
 
 def summary() -> str:
@@ -239,21 +246,17 @@ CT_FIGURES = {
 
 
 def ct_page() -> str:
-    head, _, rest = tab_images.page(CT).partition("\n## ")
-    text = [
-        head.replace("# Limited-angle tomography at scale medium", "# Results: limited-angle tomography"),
+    title = "# Limited-angle tomography at scale medium"
+    whole = page(
+        tab_images.page(CT).replace(title, "# Results: limited-angle tomography"),
         "\n**This page is written by `docs/make_results.py` from the runs in `results/ct`; no number is typed "
         "by hand.** `inn reproduce ct --data FOLDER --scale medium --device cuda --seed 0 --seed 1 --seed 2` makes the "
         "runs.\n",
         ct_summary(),
-        "\n## " + rest,
         other_tasks(),
-        "\n## Figures\n",
-    ]
-    for name, caption in CT_FIGURES.items():
-        text.append(f"![{name}](../results/ct/medium/figures/{name}.png)\n\n*{caption}*\n")
-    text.append((ROOT / "docs" / "ct-data.template.md").read_text())
-    return "\n".join(text)
+        figures("ct/medium", CT_FIGURES),
+    )
+    return whole + "\n" + (ROOT / "docs" / "ct-data.template.md").read_text()
 
 
 def ct_summary() -> str:

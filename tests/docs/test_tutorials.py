@@ -168,3 +168,15 @@ def test_every_public_name_is_in_the_reference(module: ModuleType) -> None:
         return home is not None or re.search(rf":: {module.__name__}\.{name}\n", text) is not None
 
     assert [name for name in module.__all__ if not name.startswith("_") and not is_there(name)] == []
+
+
+def test_every_test_that_the_map_of_the_paper_names_is_there() -> None:
+    named = [
+        found
+        for template in DOCS.glob("paper-map*.template.md")
+        for found in re.findall(r"`(tests/[\w/.]+)::(\w+)`", template.read_text())
+    ]
+
+    assert len(named) > 10
+    for place, name in named:
+        assert f"def {name}(" in (ROOT / place).read_text(), (place, name)
