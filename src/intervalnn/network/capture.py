@@ -53,10 +53,10 @@ def capture(model: nn.Module, call: Call, before: Sequence[Program] = ()) -> Pro
     """
     refuse_training(model)
     points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
-    twin = Twin(model)
-    exported = undisturbed(lambda: _export(Flat(twin.module, call), points, before))
+    flat = Flat(Twin(model).module, call)
+    exported = undisturbed(lambda: _export(flat, points, before))
     refuse_side_effects(exported, memory_shared(points))
-    return program_of(exported, model)
+    return program_of(exported, model, flat.returned)
 
 
 def _export(flat: Flat, points: list[Tensor], before: Sequence[Program]) -> ExportedProgram:

@@ -14,10 +14,9 @@ from torch import Tensor, fx, nn
 from intervalnn.interval import Interval
 from intervalnn.network.call import Call
 from intervalnn.network.failures import refuse_call
-from intervalnn.network.parts import is_plain
+from intervalnn.network.parts import Structure, is_plain
 from intervalnn.network.program import Program
 from intervalnn.network.twin import Twin
-from intervalnn.torch_private import pytree
 
 __all__ = ["Witness", "own_random_numbers"]
 
@@ -60,7 +59,7 @@ class Witness:
         if self.outputs[0] is None:
             refuse_call(self.model, self.call)
         weights = _weights(self.twin.module, self.model, program)
-        found = [_leaves(_replay(program, weights, tensors)) for tensors in self.inputs]
+        found = [_parts(_replay(program, weights, tensors), program.returned) for tensors in self.inputs]
         for place, own in enumerate(self.outputs):
             self._refuse(own, found[place], place)
         for around in self._surroundings():
@@ -80,7 +79,7 @@ class Witness:
         """Return what the model returns, or None if it takes no such input; it may write to copies of its inputs."""
         args, kwargs = self.call.rebuild([tensor.clone() for tensor in tensors])
         try:
-            return _leaves(self.twin.module(*args, **kwargs))
+            return _parts(*Structure.of(self.twin.module(*args, **kwargs)))
         except Exception:
             return None
 
@@ -149,14 +148,17 @@ def _replay(program: Program, weights: dict[str, Tensor], tensors: Sequence[Tens
     return fx.Interpreter(fx.GraphModule({}, program.graph)).run(*values)
 
 
-def _leaves(output: Any) -> list[Any]:
-    return [leaf for leaf in pytree.tree_leaves(output) if leaf is not None]
+def _parts(leaves: Sequence[Any], structure: Structure) -> list[Any]:
+    """Return all that makes an output: what stands in it, and how."""
+    return [leaf for leaf in leaves if leaf is not None] + [structure]
 
 
 def _difference(own: list[Any], found: list[Any]) -> str:
     """Say by how much two outputs differ, beyond rounding; nothing if they do not."""
     for a, b in zip(own, found, strict=False):
         if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+            if a != b and repr(a) != repr(b):
+                return f"another {'structure' if isinstance(a, Structure) else type(a).__name__} around its tensors"
             continue
         if a.shape != b.shape:
             return f"the shape {tuple(b.shape)} instead of {tuple(a.shape)}"

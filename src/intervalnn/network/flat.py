@@ -8,14 +8,21 @@ from torch import Tensor, fx, nn
 
 from intervalnn.network.call import Call
 from intervalnn.network.capture_errors import is_of_model
+from intervalnn.network.parts import Structure
 
 __all__ = ["START", "Flat", "where"]
 
 START = (__file__, "forward")  # the function that calls the model: the frames inside of it are the model's
 
 
+class _Seen:
+    """What is seen while a model is captured; what a module is assigned meanwhile, torch.export takes back."""
+
+    returned: Structure | None = None
+
+
 class Flat(nn.Module):
-    """The model as a function of its tensors alone.
+    """The model as a function from tensors to tensors.
 
     Args:
         model: The model.
@@ -27,11 +34,19 @@ class Flat(nn.Module):
         self.model = model
         self.call = call
         self.training = False
+        self._seen = _Seen()
 
-    def forward(self, *tensors: Tensor) -> Any:
-        """Call the model with these tensors in the place of the call's own."""
+    def forward(self, *tensors: Tensor) -> list[Any]:
+        """Call the model with these tensors in the place of the call's own, and take apart what it returns."""
         args, kwargs = self.call.rebuild(tensors)
-        return self.model(*args, **kwargs)
+        leaves, self._seen.returned = Structure.of(self.model(*args, **kwargs))
+        return leaves
+
+    @property
+    def returned(self) -> Structure:
+        """How the tensors stood in what the model returned last."""
+        assert self._seen.returned is not None
+        return self._seen.returned
 
 
 def where(node: fx.Node) -> str:

@@ -26,6 +26,7 @@ from intervalnn.network.faithful import Witness, own_random_numbers
 from intervalnn.network.gaps import Gaps, Kind
 from intervalnn.network.layers import Layers, chosen, did_you_mean, last, tied
 from intervalnn.network.lift import Form
+from intervalnn.network.parts import Structure
 from intervalnn.network.plan import Plan, Prepared, refuse_other
 from intervalnn.network.program import Program
 from intervalnn.network.programs import PROGRAMS, Programs, Recent
@@ -304,7 +305,7 @@ class IntervalNetwork(nn.Module):
         except Exception as error:
             refuse_failure(error, self.model, plan, call, [_given(x, self.form.gap_dtype) for x in call.tensors])
             raise
-        return pytree.tree_unflatten(outputs, plan.program.out_spec)
+        return plan.program.returned.rebuild(outputs)
 
     def _outputs(self, plan: Plan, tensors: list[Tensor | Interval], way: _Way) -> tuple[Any, ...]:
         inputs = [_given(x, self.form.gap_dtype) for x in tensors]
@@ -338,7 +339,7 @@ class IntervalNetwork(nn.Module):
                 bounds = self(*args, **kwargs)
             else:
                 bounds = _joined([self(*a, **k) for a, k in _batches(Call.of(args, kwargs), batch_size)])
-        return pytree.tree_map(self._prediction, bounds, is_leaf=_is_interval)
+        return Structure.map(self._prediction, bounds)
 
     def _prediction(self, bounds: Any) -> Any:
         if not isinstance(bounds, Interval):
@@ -669,10 +670,9 @@ def _batches(call: Call, size: int) -> Iterator[tuple[tuple[Any, ...], dict[str,
 
 def _joined(parts: list[Any]) -> Any:
     """Join the outputs of several batches along their first dimension."""
-    flat = [pytree.tree_flatten(part, is_leaf=_is_interval) for part in parts]
-    spec = flat[0][1]
+    flat = [Structure.of(part) for part in parts]
     joined = [_cat(column) for column in zip(*(leaves for leaves, _ in flat), strict=True)]
-    return pytree.tree_unflatten(joined, spec)
+    return flat[0][1].rebuild(joined)
 
 
 def _cat(column: tuple[Any, ...]) -> Any:

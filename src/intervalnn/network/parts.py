@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
+from intervalnn.torch_private import pytree
 
-__all__ = ["Parts", "is_plain"]
+__all__ = ["Parts", "Structure", "is_plain"]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, Enum, torch.dtype, torch.device, torch.layout)
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -61,6 +62,56 @@ class Parts:
     def rebuild(self, tensors: Sequence[Any]) -> Any:
         """Return the object with other tensors in the place of its own."""
         return _Reader(io.BytesIO(self.content), list(tensors), self.types).load()
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """How tensors stand in what a model returns, in objects too that torch does not take apart.
+
+    Attributes:
+        spec: The structure that torch knows.
+        objects: For each place in it an object, taken apart, whose tensors are put aside; None for anything else.
+        counts: How many leaves each place stands for.
+    """
+
+    spec: pytree.TreeSpec
+    objects: tuple[Parts | None, ...]
+    counts: tuple[int, ...]
+
+    @staticmethod
+    def of(value: Any) -> tuple[list[Any], Structure]:
+        """Return tensors, intervals and plain values, in order, and how they stand in ``value``.
+
+        What cannot be taken apart, such as a generator, is among them.
+        """
+        places, spec = pytree.tree_flatten(value, is_leaf=lambda x: isinstance(x, Interval))
+        objects = [_apart(place) for place in places]
+        inside = [[p] if o is None else o.tensors for p, o in zip(places, objects, strict=True)]
+        bare = tuple(None if o is None else replace(o, tensors=[]) for o in objects)
+        leaves = [leaf for leaves in inside for leaf in leaves]
+        return leaves, Structure(spec, bare, tuple(map(len, inside)))
+
+    def rebuild(self, leaves: Sequence[Any]) -> Any:
+        """Return the value with others in the place of its leaves."""
+        rest = iter(leaves)
+        taken = ([next(rest) for _ in range(count)] for count in self.counts)
+        places = [t[0] if o is None else o.rebuild(t) for t, o in zip(taken, self.objects, strict=True)]
+        return pytree.tree_unflatten(places, self.spec)
+
+    @staticmethod
+    def map(change: Callable[[Any], Any], value: Any) -> Any:
+        """Return a value with each leaf changed."""
+        leaves, structure = Structure.of(value)
+        return structure.rebuild([change(leaf) for leaf in leaves])
+
+
+def _apart(value: Any) -> Parts | None:
+    if isinstance(value, Tensor | Interval) or is_plain(value):
+        return None
+    try:
+        return Parts.of(value)
+    except TypeError:
+        return None
 
 
 class _Writer(pickle.Pickler):

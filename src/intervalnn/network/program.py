@@ -17,8 +17,9 @@ from torch.export.graph_signature import InputKind, OutputKind
 from intervalnn.interval import Interval
 from intervalnn.network.capture_errors import object_of_cpp
 from intervalnn.network.flat import where
+from intervalnn.network.parts import Structure
 from intervalnn.table import aten
-from intervalnn.torch_private import GUARD_NAMES, guards_of, pytree
+from intervalnn.torch_private import GUARD_NAMES, guards_of
 
 __all__ = ["Program", "Source", "program_of"]
 
@@ -51,7 +52,7 @@ class Program:
         graph: The graph; its placeholders are the parameters, buffers, constants and inputs.
         sources: Where each placeholder comes from, in order.
         constants: Tensors that the model holds without having registered them, by name.
-        out_spec: Structure of what the model returns.
+        returned: How its outputs stand in what the model returns.
         sizes: For each input tensor its sizes: a number, or the name of a size that may vary.
         ranges: Least and largest value of each size that may vary.
         guards: Conditions on the sizes under which the program is the model's own.
@@ -60,7 +61,7 @@ class Program:
     graph: fx.Graph
     sources: dict[str, Source]
     constants: dict[str, Tensor]
-    out_spec: pytree.TreeSpec
+    returned: Structure
     sizes: list[tuple[int | str, ...]]
     ranges: dict[str, tuple[float, float]]
     guards: list[CodeType]
@@ -84,7 +85,7 @@ _BUILTINS = {"max": max, "min": min, "abs": abs, "round": round, "int": int, "fl
 _KNOWN_TO_GUARDS = {"__builtins__": _BUILTINS, "math": math, "torch": torch, **GUARD_NAMES}
 
 
-def program_of(exported: ExportedProgram, model: nn.Module) -> Program:
+def program_of(exported: ExportedProgram, model: nn.Module, returned: Structure) -> Program:
     """Return an exported program of :class:`intervalnn.network.flat.Flat` as one of the model inside of it.
 
     Raises:
@@ -97,7 +98,7 @@ def program_of(exported: ExportedProgram, model: nn.Module) -> Program:
         _trimmed(exported.graph, _outputs(exported)),
         sources,
         {_own_name(name): value for name, value in constants if isinstance(value, Tensor)},
-        exported.call_spec.out_spec,
+        returned,
         [tuple(n if isinstance(n, int) else str(n.node.expr) for n in shape) for shape in shapes],
         {str(size): (_number(r.lower), _number(r.upper)) for size, r in exported.range_constraints.items()},
         [compile(guard, "<guard>", "eval") for guard in guards_of(exported)],

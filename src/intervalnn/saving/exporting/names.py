@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from torch import Tensor
 
+from intervalnn.network.parts import is_plain
 from intervalnn.prediction import Prediction
 from intervalnn.torch_private import pytree
 
@@ -47,12 +49,24 @@ def named_leaves(predictions: Any) -> dict[str, Prediction | Tensor]:
 
     What stands alone needs none.
     """
-    found = pytree.tree_flatten_with_path(predictions)[0]
+    found = pytree.tree_flatten_with_path(_opened(predictions))[0]
     leaves = {path: leaf for path, leaf in found if isinstance(leaf, Prediction | Tensor)}
     if len(leaves) == 1:
         return dict.fromkeys([""], *leaves.values())
     names = apart(joined_name(*path) for path in leaves)
     return {f"{name}_": leaf for name, leaf in zip(names, leaves.values(), strict=True)}
+
+
+def _opened(value: Any) -> Any:
+    """Return a structure with the attributes of objects that torch does not take apart."""
+
+    def attributes(leaf: Any) -> Any:
+        if isinstance(leaf, Prediction | Tensor) or is_plain(leaf):
+            return leaf
+        names = [field.name for field in fields(leaf)] if is_dataclass(leaf) else list(vars(leaf))
+        return _opened({name: getattr(leaf, name) for name in names})
+
+    return pytree.tree_map(attributes, value)
 
 
 def flat(predictions: Any, outputs: Sequence[str]) -> dict[str, Tensor]:

@@ -170,14 +170,14 @@ class _Forward(nn.Module):
         plan = _plan(net, program)
         with torch.no_grad():
             self.prepared = plan.current().values
-        self.lifted, self.spec = plan.lifted.run, program.out_spec
+        self.lifted, self.returned = plan.lifted.run, program.returned
         self.changes = [change for change in (net.offsets, net.calibration) if change is not None]
         self.outputs = outputs
 
     def forward(self, *tensors: Tensor) -> dict[str, Tensor]:
         results = self.lifted(*self.prepared, *tensors)
         predictions = [self._prediction(x) if isinstance(x, Interval) else x for x in results]
-        return flat(pytree.tree_unflatten(predictions, self.spec), self.outputs)
+        return flat(self.returned.rebuild(predictions), self.outputs)
 
     def _prediction(self, bounds: Interval) -> Prediction:
         prediction = Prediction.of(bounds)
