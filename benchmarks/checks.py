@@ -23,8 +23,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import intervalnn as inn
 from intervalnn.evaluation.cost import seconds, versions
-from intervalnn.network import faithful, network
+from intervalnn.network import search
 from intervalnn.network.call import Call
+from intervalnn.network.faithful import Witness
 from intervalnn.paper.models import UNet
 from networks import zoo
 
@@ -35,18 +36,20 @@ NAMES = (
 )  # fmt: skip
 
 
-class Watch:
-    """Adds up how long calls of a function take."""
+class Watched(Witness):
+    """Adds up how long the check takes."""
 
-    def __init__(self, function: Any) -> None:
-        self.function, self.spent = function, 0.0
+    spent = 0.0
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __init__(self, *args: Any) -> None:
         start = time.perf_counter()
-        try:
-            return self.function(*args, **kwargs)
-        finally:
-            self.spent += time.perf_counter() - start
+        super().__init__(*args)
+        Watched.spent += time.perf_counter() - start
+
+    def refuse_other(self, program: Any) -> None:
+        start = time.perf_counter()
+        super().refuse_other(program)
+        Watched.spent += time.perf_counter() - start
 
 
 def cases(base: int, size: int) -> dict[str, tuple[torch.nn.Module, Any]]:
@@ -61,13 +64,12 @@ def first_call(model: torch.nn.Module, call: Any) -> tuple[float, float, float]:
     """Return the seconds of torch's export alone, of a first call, and of the check in it."""
     args, kwargs = call
     export = seconds(lambda: torch.export.export(model, args, kwargs, strict=False), "cpu")
-    net, watch = inn.IntervalNetwork(model), Watch(faithful.refuse_unfaithful)
-    network.refuse_unfaithful = watch
+    net, Watched.spent, search.Witness = inn.IntervalNetwork(model), 0.0, Watched
     try:
         whole = seconds(lambda: net(*args, **kwargs), "cpu")
     finally:
-        network.refuse_unfaithful = watch.function
-    return export, whole, watch.spent
+        search.Witness = Witness
+    return export, whole, Watched.spent
 
 
 @torch.no_grad()

@@ -82,7 +82,7 @@ def test_the_first_calls_of_one_network_give_one_program(layers: Any) -> None:
 
     assert all(torch.equal(point, model(x)) for point in found[::2])
     assert all(len(rows) == len(net.names) for rows in found[1::2])
-    assert len(net._programs) == 1
+    assert len(net._search.programs) == 1
 
 
 def test_first_calls_of_many_networks_around_one_model_leave_it_as_it_is() -> None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, vector_to_parameters
 
 import intervalnn as inn
-from intervalnn.network import kept, programs
+from intervalnn.network import kept, programs, search
 from intervalnn.network.kept import Kept
 from intervalnn.network.programs import PREPARED, PROGRAMS, SIZES, Programs, Recent
 
@@ -216,7 +216,7 @@ def test_a_point_prefix_is_not_looked_through() -> None:
     net = make(layers=["made"])
     net.predict(X)
 
-    (plan,) = net._programs._plans
+    (plan,) = net._search.programs._plans
     looked_at = sum(x.numel() for x, _ in plan.prepared.made_of.here)
     net.model.conv.weight.data.mul_(2)
 
@@ -227,7 +227,7 @@ def test_a_point_prefix_is_not_looked_through() -> None:
 def test_nothing_is_prepared_anew_while_no_number_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     net, calls = make(), []
     net.predict(X)
-    (plan,) = net._programs._plans
+    (plan,) = net._search.programs._plans
     forward = plan.lifted.prepare.forward
     monkeypatch.setattr(plan.lifted.prepare, "forward", lambda *args: calls.append(1) or forward(*args))
 
@@ -402,7 +402,7 @@ def test_ever_new_sizes_leave_no_more_than_so_much_behind(monkeypatch: pytest.Mo
         assert torch.allclose(net.predict(x).point, net.model(x), atol=1e-6)
 
     assert is_up_to_date(net, x)
-    assert len(net._programs) <= 3 and len(net._programs._sizes) <= 16 < 40 < SIZES
+    assert len(net._search.programs) <= 3 and len(net._search.programs._sizes) <= 16 < 40 < SIZES
 
 
 class Scaled(nn.Module):
@@ -423,22 +423,22 @@ def test_ever_new_arguments_leave_no_more_than_so_much_behind(monkeypatch: pytes
     for factor in (*range(9), 0, 8):
         assert torch.equal(net.predict(x, float(factor)).point, net.model(x, float(factor)))
 
-    assert len(net._programs) == 5 < PROGRAMS
-    assert sum(plan.prepared is not None for plan in net._programs._plans) == 2 < PREPARED
-    assert len(net._programs._sizes) <= 5
+    assert len(net._search.programs) == 5 < PROGRAMS
+    assert sum(plan.prepared is not None for plan in net._search.programs._plans) == 2 < PREPARED
+    assert len(net._search.programs._sizes) <= 5
 
 
 def test_what_is_used_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "PROGRAMS", 3)
     net, x = inn.IntervalNetwork(Scaled().eval()), torch.ones(2, 2)
     net(x, 1.0)
-    (often,) = net._programs._plans
+    (often,) = net._search.programs._plans
 
     for factor in range(2, 7):
         net(x, float(factor))
         net(x, 1.0)
 
-    assert often in net._programs._plans
+    assert often in net._search.programs._plans
 
 
 def test_recent_things_are_made_once_by_one_thread() -> None:
@@ -463,14 +463,14 @@ def test_recent_things_are_made_once_by_one_thread() -> None:
 
 def test_what_is_captured_while_all_is_forgotten_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     net = make()
-    capture = net._capture
+    capture = search.capture
 
     def late(*args: Any) -> Any:
         program = capture(*args)
         net.refresh()  # as another thread may, that has changed the model
         return program
 
-    monkeypatch.setattr(net, "_capture", late)
+    monkeypatch.setattr(search, "capture", late)
     net.predict(X)
 
-    assert not len(net._programs) and len(Programs()) == 0
+    assert not len(net._search.programs) and len(Programs()) == 0

@@ -268,11 +268,11 @@ def test_code_that_depends_on_sizes_is_right_for_each_size(model: type[nn.Module
 
 
 def test_sizes_that_vary_are_learned_so_that_the_third_size_needs_no_capture(monkeypatch: pytest.MonkeyPatch) -> None:
-    from intervalnn.network import network
+    from intervalnn.network import search
 
     captured: list[Any] = []
-    true = network.capture
-    monkeypatch.setattr(network, "capture", lambda *args: captured.append(args[1].tensors[0].shape) or true(*args))
+    true = search.capture
+    monkeypatch.setattr(search, "capture", lambda *args: captured.append(args[1].tensors[0].shape) or true(*args))
     net = inn.IntervalNetwork(nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.Conv2d(2, 1, 1)).eval())
 
     for shape in [(2, 1, 8, 8), (5, 1, 8, 8), (2, 1, 6, 8), (3, 1, 9, 8), (2, 1, 9, 7), (4, 1, 5, 6)]:
@@ -554,7 +554,7 @@ def test_tensors_inside_an_object_are_inputs() -> None:
         graph = Graph(torch.full((2, 3), float(seed)), torch.full((3,), seed + 1.0))
         assert torch.equal(net(graph).point, model(graph))
 
-    assert len(net._programs) == 1
+    assert len(net._search.programs) == 1
 
 
 def test_nearly_equal_arrays_inside_an_object_are_told_apart() -> None:

@@ -17,7 +17,7 @@ from torch.nn.utils import parametrize
 
 import intervalnn as inn
 from counting import convolutions
-from intervalnn.network import accepted
+from intervalnn.network import given
 from intervalnn.network.lift import Lifted
 
 
@@ -50,7 +50,7 @@ def with_gaps(net: inn.IntervalNetwork, gap: float = 1e-2) -> inn.IntervalNetwor
 
 
 def lifted_of(net: inn.IntervalNetwork) -> Lifted:
-    return next(reversed(net._programs._plans)).lifted
+    return next(reversed(net._search.programs._plans)).lifted
 
 
 # --- the gaps ---
@@ -444,7 +444,7 @@ def test_split_weights_are_made_anew_when_something_changes(change: str) -> None
 
         changes()[change](net)
         after = net(signal())
-        for plan in net._programs._plans:
+        for plan in net._search.programs._plans:
             plan.prepared = None
         fresh = net(signal())
 
@@ -645,7 +645,7 @@ def test_an_endless_gap_of_an_input_gives_endless_bounds() -> None:
 
 
 def test_on_a_device_that_nothing_waits_for_bad_gaps_of_an_input_are_endless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accepted, "_is_here", lambda gap: False)
+    monkeypatch.setattr(given, "_is_here", lambda gap: False)
     gap = torch.tensor([[0.0, -1.0], [0.0, torch.nan], [0.0, 1.0]])
 
     bounds = inn.IntervalNetwork(nn.Linear(2, 1).eval())(inn.Interval(torch.ones(3, 2), gap, gap))

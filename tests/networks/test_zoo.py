@@ -97,7 +97,7 @@ def test_other_sizes_need_one_more_capture_at_most_and_give_the_bounds_of_a_fres
     for ours, theirs in pairs:
         torch.testing.assert_close((ours.below, ours.above), (theirs.below, theirs.above), rtol=1e-9, atol=1e-12)
     intervals(net, case)
-    assert len(net._programs) <= 2 and len(set(net._programs._plans.values())) == 1
+    assert len(net._search.programs) <= 2 and len(set(net._search.programs._plans.values())) == 1
 
 
 @pytest.mark.parametrize("case", few())

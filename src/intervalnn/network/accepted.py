@@ -1,4 +1,4 @@
-"""What is accepted: a module in Python as the underlying model, and plain tensors as its weights and inputs."""
+"""What is accepted as the underlying model: a module in Python, with plain and finite tensors as its weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["endless_unless_sound", "gap_dtype_of", "refuse_gaps", "refuse_input", "refuse_model"]
+__all__ = ["gap_dtype_of", "refuse_model", "refuse_not_finite", "refuse_special"]
 
 _ORIGINAL = "give the original model, in floating point"
 _PACKED = f"is quantised: its weights are packed integers, and no gap fits around these; {_ORIGINAL}"
@@ -85,21 +85,10 @@ def _refuse_parameter(name: str, parameter: Tensor) -> None:
             f"{name} was made in torch.inference_mode(), and torch keeps such tensors out of what is captured; give "
             "copy.deepcopy(model), made outside of that mode"
         )
-    _refuse_special(name, parameter)
+    refuse_special(name, parameter)
 
 
-def refuse_input(x: Tensor) -> None:
-    """Raise if an input is a tensor of a kind for which there are no intervals."""
-    if x.is_nested:
-        raise TypeError("an input is a nested tensor; pad it to one shape, torch.nested.to_padded_tensor(x, 0.0)")
-    if x.is_quantized:
-        raise TypeError("an input is a quantised tensor; convert it with x.dequantize()")
-    if x.is_mkldnn:
-        raise TypeError("an input has the layout of MKL-DNN; convert it with x.to_dense()")
-    _refuse_special("an input", x)
-
-
-def _refuse_special(name: str, x: Tensor) -> None:
+def refuse_special(name: str, x: Tensor) -> None:
     """Raise if a tensor brings operations of its own, as fake, masked and distributed ones do."""
     if type(x).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         raise TypeError(
@@ -127,27 +116,8 @@ def gap_dtype_of(model: nn.Module, asked: torch.dtype | None) -> torch.dtype | N
     return asked
 
 
-def refuse_gaps(below: Tensor, above: Tensor) -> None:
-    """Raise if the gaps of an input are negative or not a number, where nothing has to wait for the answer."""
-    for name, gap in (("below", below), ("above", above)):
-        real = torch.view_as_real(gap) if gap.is_complex() else gap
-        if _is_here(gap) and not bool((real >= 0).all()):
-            worst = "NaN" if bool(real.isnan().any()) else f"{float(real.min()):.3g}"
-            raise ValueError(
-                f"an input is an Interval whose gap {name} must be 0 or more everywhere, got {worst}; of two ends, "
-                "Interval.around(point, lower, upper) makes one"
-            )
-
-
-def endless_unless_sound(gap: Tensor) -> Tensor:
-    """Return a gap of an input, infinite where it is negative or not a number: what stands for refusing on a GPU."""
-    if _is_here(gap):
-        return gap
-    if gap.is_complex():
-        return torch.view_as_complex(endless_unless_sound(torch.view_as_real(gap)))
-    return torch.where(gap >= 0, gap, torch.inf)
-
-
-def _is_here(x: Tensor) -> bool:
-    """Say whether numbers can be looked at without waiting for a device."""
-    return x.device.type == "cpu"
+def refuse_not_finite(model: nn.Module) -> None:
+    """Raise if a parameter has entries around which no interval is."""
+    for name, parameter in model.named_parameters():
+        if parameter.device.type != "meta" and not bool(parameter.detach().isfinite().all()):
+            raise ValueError(f"parameter '{name}' has entries that are NaN or infinite; no interval is around them")

@@ -93,6 +93,23 @@ class Gaps(nn.Module):
         return Symmetric(point, *sides) if self.above is None else Interval(point, *sides)
 
     @torch.no_grad()
+    def set(self, name: str, below: Tensor | float, above: Tensor | float) -> None:
+        """Set the gaps on both sides.
+
+        Args:
+            name: What the parameter is called in messages.
+            below: How far the interval reaches below each entry, ``>= 0``; a number for all.
+            above: How far it reaches above.
+        """
+        if self.by_input:
+            raise ValueError(f"'{name}' has one gap per input, relative to its weights; set net.gaps directly")
+        given = [_as_gap(value, self.below, name) for value in (below, above)]
+        if self.above is None and not bool((given[0] == given[1]).all()):
+            raise ValueError(f"'{name}' has the same gaps below and above (kind='symmetric'), got two that differ")
+        for gap, new in zip(self.sides, given, strict=False):  # the second of two equal ones is left over
+            gap.copy_(new / self.scale if bool(self.scale > 0) else new)
+
+    @torch.no_grad()
     def project(self) -> None:
         """Cut what an optimiser has moved too far: negative gaps (Sec. 3), and shares that change a weight's sign."""
         for gap in self.sides:
@@ -106,6 +123,21 @@ class Gaps(nn.Module):
         for gap in self.sides:
             gap.mul_(self.scale / scale)
         self.scale.copy_(scale)
+
+
+def _as_gap(value: Tensor | float, like: Tensor, name: str) -> Tensor:
+    """Return what a user gives as gaps as a tensor, or say why it is none."""
+    if isinstance(value, float | int):  # which torch would round to float32
+        value = torch.tensor(value, dtype=torch.float64)
+    new = torch.as_tensor(value, device=like.device)
+    new = (torch.view_as_real(new) if new.is_complex() else new).to(like.dtype)
+    if new.dim() > 0 and new.shape != like.shape:
+        raise ValueError(
+            f"gaps of '{name}' must have shape {tuple(like.shape)}, or be a number, got {tuple(new.shape)}"
+        )
+    if not bool((new >= 0).all()) or not bool(new.isfinite().all()):
+        raise ValueError(f"gaps of '{name}' must be finite and not negative, got {float(new.min())} at the least")
+    return new
 
 
 class _NonNegative(torch.autograd.Function):

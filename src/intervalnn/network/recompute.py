@@ -1,15 +1,41 @@
-"""Segments: a graph that keeps little for the backward pass, and computes the rest again."""
+"""Graphs that keep little for the backward pass and compute the rest again, and the networks that do so just now."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from torch import fx
+from torch import fx, nn
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["Segments"]
+from intervalnn.network.programs import PROGRAMS, Recent
+from intervalnn.network.ways import Way
+
+__all__ = ["Segments", "recomputing", "way_now"]
+
+# Networks that compute again what they do not keep, in this thread, and how.
+_RECOMPUTING: ContextVar[tuple[tuple[nn.Module, Way], ...]] = ContextVar("_RECOMPUTING", default=())
+
+
+@contextlib.contextmanager
+def recomputing(net: nn.Module) -> Iterator[None]:
+    """Run the graphs of a network in segments for a while, in this thread."""
+    known: Recent[fx.GraphModule, Callable[..., Any]] = Recent(PROGRAMS)
+    own = net, Way(lambda graph: known.get(graph, Segments))
+    token = _RECOMPUTING.set((*_RECOMPUTING.get(), own))
+    try:
+        yield
+    finally:
+        _RECOMPUTING.reset(token)
+
+
+def way_now(net: nn.Module, usual: Way) -> Way:
+    """Return how the graphs of a network are run now, in this thread."""
+    return next((way for own, way in _RECOMPUTING.get() if own is net), usual)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,10 @@ from torch.export import Dim, ExportedProgram
 
 from intervalnn.interval import Interval
 from intervalnn.network.capture import capture
-from intervalnn.network.layers import tied
 from intervalnn.network.network import IntervalNetwork
-from intervalnn.network.plan import Plan
 from intervalnn.network.program import Program
 from intervalnn.network.quiet import quiet
+from intervalnn.network.search import planned
 from intervalnn.network.undisturbed import undisturbed
 from intervalnn.prediction import Prediction
 from intervalnn.saving.exporting.example import Example
@@ -167,7 +166,7 @@ class _Forward(nn.Module):
 
     def __init__(self, net: IntervalNetwork, program: Program, outputs: Sequence[str]) -> None:
         super().__init__()
-        plan = _plan(net, program)
+        plan = planned(program, net)
         with torch.no_grad():
             self.prepared = plan.current().values
         self.lifted, self.returned = plan.lifted.run, program.returned
@@ -184,16 +183,6 @@ class _Forward(nn.Module):
         for change in self.changes:
             prediction = change(prediction)
         return prediction
-
-
-def _plan(net: IntervalNetwork, program: Program) -> Plan:
-    own, names = tied(net.model), set(net.names)
-    gaps: dict[str, Any] = {
-        name: net.gaps.get_submodule(own[source.name])
-        for name, source in program.sources.items()
-        if source.kind == "parameter" and own.get(source.name) in names
-    }
-    return Plan.of(program, net.model, gaps, net.form)
 
 
 def _named(module: nn.Module, names: Sequence[str]) -> fx.GraphModule:

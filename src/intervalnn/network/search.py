@@ -1,0 +1,116 @@
+"""Search: the program for a call, among those known, or a new one, captured and lifted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any
+
+from torch import nn
+
+from intervalnn.interval import Interval
+from intervalnn.network.call import Call
+from intervalnn.network.capture import capture
+from intervalnn.network.capture_errors import UnexplainedError
+from intervalnn.network.failures import refuse_call
+from intervalnn.network.faithful import Witness, own_random_numbers
+from intervalnn.network.given import autocast_dtypes, refuse_elsewhere, refuse_no_tensor
+from intervalnn.network.plan import Plan
+from intervalnn.network.program import Program
+from intervalnn.network.programs import Programs
+from intervalnn.network.side_effects import refuse_training
+from intervalnn.network.turns import TURNS
+from intervalnn.network.undisturbed import undisturbed
+from intervalnn.network.weights import IntervalWeights
+from intervalnn.table import MissingRuleError
+from intervalnn.torch_private import hooks_of, own_parameters
+
+__all__ = ["Search", "planned"]
+
+
+class Search:
+    """Finds the programs for the calls of a network, and remembers them as long as the model stays as it is."""
+
+    def __init__(self) -> None:
+        self.programs = Programs()  # another one, rather than an empty one, where those known are out of date
+        self._seen: list[tuple[nn.Module, Any]] = []  # all modules of the model, and their modes
+        self._held: list[int] = []  # parameters, by which a tie would show
+        self._lock = threading.Lock()
+
+    def plan(self, weights: IntervalWeights, call: Call) -> Plan:
+        """Return the program for a call, captured if need be, in its form over intervals."""
+        modules = list(weights.model.modules())
+        seen = [(module, _mode_of(module)) for module in modules]
+        if any(mode is not False for _, mode in seen):
+            refuse_training(weights.model)
+        refuse_elsewhere(call, weights.model, weights.gaps)
+        held = [id(parameter) for module in modules for parameter in own_parameters(module).values()]
+        programs = self._known(weights, seen, held)
+        key = (call.key, weights.form, *autocast_dtypes(call))
+        return programs.find(key, call.tensors) or _found_or_made(programs, key, weights, call)
+
+    def _known(self, weights: IntervalWeights, seen: list[tuple[nn.Module, Any]], held: list[int]) -> Programs:
+        """Return what is known of the model: nothing, once a part of it was replaced or its mode was changed."""
+        with self._lock:
+            if seen != self._seen:
+                self.programs, self._seen = Programs(), seen
+            if held != self._held:
+                weights.refuse_changed()
+            self._held = held
+            return self.programs
+
+
+def _mode_of(module: nn.Module) -> Any:
+    """Return in what mode a module is: whether in training, and which hooks it has, or a forward of its own."""
+    own, hooks = module.__dict__.get("forward"), hooks_of(module)
+    return (module.training, *hooks, own) if hooks or own is not None else module.training
+
+
+def _found_or_made(programs: Programs, key: Hashable, weights: IntervalWeights, call: Call) -> Plan:
+    """Find or make the program for a call; one thread at a time, so that each program is made once."""
+
+    def find_or_make() -> Plan:
+        with TURNS.alone(), own_random_numbers():
+            plan = programs.find(key, call.tensors)
+            if plan is None:
+                plan = _made(weights, call, [each.program for each in programs.like(key)])
+                programs.add(plan, key)
+            return plan
+
+    return undisturbed(find_or_make)
+
+
+def _made(weights: IntervalWeights, call: Call, before: Sequence[Program]) -> Plan:
+    witness = Witness(weights.model, call)  # which sees the model before torch does
+    program = _captured(weights, call, before)
+    intervals = {place for place, x in enumerate(call.tensors) if isinstance(x, Interval)}
+    try:
+        plan = planned(program, weights, intervals)
+    except MissingRuleError:
+        refuse_call(weights.model, call)
+        raise
+    witness.refuse_other(program)
+    return plan
+
+
+def _captured(weights: IntervalWeights, call: Call, before: Sequence[Program]) -> Program:
+    refuse_no_tensor(call)
+    try:
+        program = capture(weights.model, call, before)
+    except UnexplainedError:
+        refuse_call(weights.model, call)
+        raise
+    weights.choose_by(program)
+    return program
+
+
+def planned(program: Program, weights: IntervalWeights, intervals: Collection[int] = ()) -> Plan:
+    """Return a program in its form over intervals.
+
+    Args:
+        program: The program.
+        weights: The model, and the gaps around its weights.
+        intervals: Which of the inputs are intervals, by their place among the tensors of a call.
+    """
+    inputs = [name for name, source in program.sources.items() if source.index in intervals]
+    return Plan.of(program, weights.model, weights.gaps_in(program), weights.form, inputs)
