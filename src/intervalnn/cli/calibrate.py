@@ -31,9 +31,7 @@ def calibrate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, A
     out = refuse_existing(chosen.out, overwrite, ends=".safetensors", reads=(config.model.weights, chosen.data))
     device = device_of(config.device)
     net = load_network(chosen.net, config.model, device)
-    data = loader_of(
-        chosen.data, chosen.data_options, net.model, batch_size=config.batch_size, device=device, max_gib=config.max_gib
-    )
+    data = loader_of(chosen.data, chosen.data_options, net.model, config, device)
     found = run(
         net,
         screen.track(data, "calibrating"),

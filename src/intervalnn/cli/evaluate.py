@@ -61,15 +61,10 @@ def evaluate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, An
     torch.manual_seed(chosen.seed)
     device = device_of(config.device)
     methods, model = _methods(config, device)
-    data = loader_of(
-        chosen.data, chosen.data_options, model, batch_size=config.batch_size, device=device, max_gib=config.max_gib
-    )
+    data = loader_of(chosen.data, chosen.data_options, model, config, device)
     held_out = None
     if chosen.held_out is not None:
-        options = chosen.held_out_options
-        held_out = loader_of(
-            chosen.held_out, options, model, batch_size=config.batch_size, device=device, max_gib=config.max_gib
-        )
+        held_out = loader_of(chosen.held_out, chosen.held_out_options, model, config, device)
     results = run(
         methods,
         data,

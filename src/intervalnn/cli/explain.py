@@ -34,9 +34,7 @@ def explain(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
         refuse_existing(chosen.plot, overwrite, reads=(chosen.net, config.model.weights, chosen.data))
     device = device_of(config.device)
     net = load_network(chosen.net, config.model, device)
-    data = loader_of(
-        chosen.data, chosen.data_options, net.model, batch_size=config.batch_size, device=device, max_gib=config.max_gib
-    )
+    data = loader_of(chosen.data, chosen.data_options, net.model, config, device)
     x, _ = split(next(iter(data)))
     found = net.explain(*arguments(x, device))
     screen.say(found.table())

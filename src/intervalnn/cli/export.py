@@ -53,14 +53,12 @@ def _example(config: Config, model: nn.Module, device: Device) -> tuple[Any, ...
     from intervalnn.cli.references import is_reference
     from intervalnn.data.loading import arguments, split
 
-    source, size = config.export.data, config.batch_size
+    source = config.export.data
     assert source is not None
     if is_reference(source) or not is_arrays(Path(source)):
-        data = loader_of(
-            source, config.export.data_options, model, batch_size=size, device=device, max_gib=config.max_gib
-        )
+        data = loader_of(source, config.export.data_options, model, config, device)
         return arguments(split(next(iter(data)))[0], device)
-    x, _ = inputs_in(Path(source), dtype_of(model), config.max_gib)[0].read(size)
+    x, _ = inputs_in(Path(source), dtype_of(model), config.max_gib)[0].read(config.batch_size)
     if not len(x):
         raise ValueError(f"{source} holds no samples")
     example = arguments(x, device)

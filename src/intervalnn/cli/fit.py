@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from intervalnn.cli.screen import Screen, Stopped
 from intervalnn.files.printable import printable
 
 if TYPE_CHECKING:
+    from torch import device as Device
+    from torch import nn
+
     from intervalnn.network.network import IntervalNetwork
     from intervalnn.training.history import History
 
@@ -42,46 +46,25 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     """
     import torch.distributed as dist
 
-    from intervalnn.cli.loaders import loader_of
     from intervalnn.cli.models import device_of, make_model, new_network, warn_if_random
 
-    chosen = config.fit
-    assert chosen.out is not None and chosen.data is not None
-    reads = (config.model.weights, chosen.data, chosen.val)
-    out = refuse_existing(chosen.out, overwrite, ends=".safetensors", reads=reads)
-    checkpoint = chosen.checkpoint or out.with_name(f"{out.name}.checkpoint")
-    if os.path.realpath(checkpoint) == os.path.realpath(out):
-        raise click.UsageError(f"--checkpoint and --out are both {out}, and the checkpoint goes when all is done.")
-    refuse_existing(checkpoint, overwrite=True, reads=reads)
-    if chosen.compile and chosen.recompute:
+    out, checkpoint = _places(config, overwrite)
+    if config.fit.compile and config.fit.recompute:
         raise click.UsageError("--compile chooses itself what to compute again: leave out --recompute or --compile.")
     device = device_of(config.device)
     model = make_model(config.model, device)
     warn_if_random(config.model)
     net = new_network(model, config.network)
-    if chosen.compile:
+    if config.fit.compile:
         net.compile()
-    train = loader_of(
-        chosen.data,
-        chosen.data_options,
-        model,
-        batch_size=config.batch_size,
-        shuffle=True,
-        device=device,
-        max_gib=config.max_gib,
-    )
-    val = None
-    if chosen.val is not None:
-        val = loader_of(
-            chosen.val, chosen.val_options, model, batch_size=config.batch_size, device=device, max_gib=config.max_gib
-        )
+    train, val = _data(config, model, device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     screen.say(f"{config.model.factory}: {_counted(parameters, 'parameter')}, on {device}")
     start = time.perf_counter()
     history = _fitted(screen, net, train, val, config, checkpoint)
     net.training_settings = history.settings
     if screen.leads:
-        net.save(out, include_model=chosen.include_model)
+        net.save(out, include_model=config.fit.include_model)
         checkpoint.unlink(missing_ok=True)
     if dist.is_initialized():
         dist.destroy_process_group()
@@ -94,6 +77,30 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     screen.wrote(out)
     screen.hint("calibrate", "--net", out, *model_flags(config.model), "--data", "HELD_OUT", "--out", "CALIBRATED")
     return {"out": out, **found}
+
+
+def _places(config: Config, overwrite: bool) -> tuple[Path, Path]:
+    """Return where the network and the checkpoint go, once it is known that both can be written."""
+    chosen = config.fit
+    assert chosen.out is not None
+    reads = (config.model.weights, chosen.data, chosen.val)
+    out = refuse_existing(chosen.out, overwrite, ends=".safetensors", reads=reads)
+    checkpoint = chosen.checkpoint or out.with_name(f"{out.name}.checkpoint")
+    if os.path.realpath(checkpoint) == os.path.realpath(out):
+        raise click.UsageError(f"--checkpoint and --out are both {out}, and the checkpoint goes when all is done.")
+    return out, refuse_existing(checkpoint, overwrite=True, reads=reads)
+
+
+def _data(config: Config, model: nn.Module, device: Device) -> tuple[Iterable[Any], Iterable[Any] | None]:
+    """Return what to fit to, and what to choose the epoch by, if there is that."""
+    from intervalnn.cli.loaders import loader_of
+
+    chosen = config.fit
+    assert chosen.data is not None
+    train = loader_of(chosen.data, chosen.data_options, model, config, device, shuffle=True)
+    if chosen.val is None:
+        return train, None
+    return train, loader_of(chosen.val, chosen.val_options, model, config, device)
 
 
 def _counted(number: int, what: str) -> str:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from intervalnn.cli.config import Config
 from intervalnn.cli.references import call, is_reference, resolve
 from intervalnn.cli.samples import samples_in
 from intervalnn.data.loading import arguments, split
-from intervalnn.files.limits import MAX_GIB
 from intervalnn.torch_private import pytree
 
 __all__ = ["dtype_of", "loader_of", "tried"]
@@ -29,11 +29,10 @@ def loader_of(
     source: str,
     options: Mapping[str, Any],
     model: nn.Module,
-    *,
-    batch_size: int,
-    shuffle: bool = False,
+    config: Config,
     device: torch.device,
-    max_gib: float = MAX_GIB,
+    *,
+    shuffle: bool = False,
 ) -> Iterable[Any]:
     """Return batches ``(x, y)``, of which the first is known to fit the model.
 
@@ -42,16 +41,16 @@ def loader_of(
             with the options and returns a loader, a data set, or batches; a generator is started anew for each epoch.
         options: Keyword arguments of the latter.
         model: What they are for.
-        batch_size: Of what has no batches yet.
-        shuffle: Whether to shuffle these.
+        config: Says how large batches are of what has none yet, and how much a file of arrays may unpack to.
         device: Where the model is.
-        max_gib: How much a file of arrays may unpack to.
+        shuffle: Whether to shuffle what has no batches yet.
     """
-    if batch_size < 1:
-        raise ValueError(f"--batch-size must be at least 1, got {batch_size}")
-    found = _from_code(source, options) if is_reference(source) else samples_in(Path(source), dtype_of(model), max_gib)
+    if config.batch_size < 1:
+        raise ValueError(f"--batch-size must be at least 1, got {config.batch_size}")
+    coded, dtype = is_reference(source), dtype_of(model)
+    found = _from_code(source, options) if coded else samples_in(Path(source), dtype, config.max_gib)
     if isinstance(found, Dataset) and not isinstance(found, IterableDataset):
-        found = DataLoader(found, batch_size=batch_size, shuffle=shuffle)
+        found = DataLoader(found, batch_size=config.batch_size, shuffle=shuffle)
     _check(source, found, model, device)
     return found
 

@@ -35,26 +35,13 @@ def comparison(arrays: Arrays, names: Sequence[str], sample: int, *, title: str)
         _point_at(axes, worst, y.shape[0])
     for axes in grid[2:, 0]:
         axes.set_visible(False)
-    for column, name in enumerate(names, 1):
-        point, below, above, score = (
-            arrays[f"{name}/{part}"][sample, 0] for part in ("point", "below", "above", "score")
-        )
-        top, middle, bottom, last = grid[:, column]
-        top.imshow(point, **grey)
-        top.set_title(name, fontsize=9)
-        wide = middle.imshow(score, cmap="viridis", vmin=0.0, vmax=float(np.percentile(score, SHARP)) or 1.0)
-        wrong = bottom.imshow(errors[name], cmap="viridis", vmin=0.0, vmax=most)
-        tilt = (above - below) / np.maximum(above + below, 1e-12)
-        lean = last.imshow(tilt, cmap="PuOr_r", vmin=-1.0, vmax=1.0)
-        for axes, shown in ((middle, wide), (bottom, wrong), (last, lean)):
-            bar = drawn.colorbar(shown, ax=axes, fraction=0.046, pad=0.02)
-            bar.ax.tick_params(labelsize=6)
-        for axes in (top, middle, bottom):
+    for column, name in zip(grid.T[1:], names, strict=True):
+        parts = {part: arrays[f"{name}/{part}"][sample, 0] for part in ("point", "below", "above", "score")}
+        column[0].imshow(parts["point"], **grey)
+        column[0].set_title(name, fontsize=9)
+        _judge(drawn, column[1:], parts, errors[name], most)
+        for axes in column[:3]:
             _point_at(axes, worst, y.shape[0])
-        if not np.abs(tilt).max() > 1e-6:
-            last.images[0].colorbar.remove()
-            last.clear()
-            last.set_frame_on(False)
     for axes in grid.ravel():
         axes.set_xticks([])
         axes.set_yticks([])
@@ -62,6 +49,24 @@ def comparison(arrays: Arrays, names: Sequence[str], sample: int, *, title: str)
         row[0].set_ylabel(label if label != "direction" else "direction\n(orange: wider above)", fontsize=9)
     drawn.suptitle(title, fontsize=10)
     return drawn
+
+
+def _judge(drawn: Any, places: Any, parts: Arrays, error: np.ndarray[Any, Any], most: float) -> None:
+    """Draw uncertainty, error and direction below each other; the last stays empty where no gap is the wider one."""
+    score, tilt = parts["score"], parts["above"] - parts["below"]
+    tilt = tilt / np.maximum(parts["above"] + parts["below"], 1e-12)
+    shown = [
+        places[0].imshow(score, cmap="viridis", vmin=0.0, vmax=float(np.percentile(score, SHARP)) or 1.0),
+        places[1].imshow(error, cmap="viridis", vmin=0.0, vmax=most),
+        places[2].imshow(tilt, cmap="PuOr_r", vmin=-1.0, vmax=1.0),
+    ]
+    for axes, image in zip(places, shown, strict=True):
+        bar = drawn.colorbar(image, ax=axes, fraction=0.046, pad=0.02)
+        bar.ax.tick_params(labelsize=6)
+    if not np.abs(tilt).max() > 1e-6:
+        shown[2].colorbar.remove()
+        places[2].clear()
+        places[2].set_frame_on(False)
 
 
 def _worst(error: np.ndarray[Any, Any]) -> tuple[int, int]:
