@@ -17,7 +17,8 @@ import intervalnn as inn
 from data.readers.dicoms import SECRETS, pixels, save, series, slice_of
 from intervalnn import data
 from intervalnn.data import Geometry, Volume
-from intervalnn.data.volumes import QUANTITIES, predict_volume, write_volume
+from intervalnn.data.volumes import predict_volume, write_volume
+from intervalnn.data.writing import QUANTITIES
 from intervalnn.prediction import Prediction
 
 

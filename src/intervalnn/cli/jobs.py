@@ -18,7 +18,8 @@ from intervalnn.cli.config.tables import Predict
 from intervalnn.cli.inputs import Input, inputs_in
 from intervalnn.cli.loaders import dtype_of, tried
 from intervalnn.data import Volume, read
-from intervalnn.data.volumes import predict_volume, write_volume
+from intervalnn.data.volumes import predict_volume
+from intervalnn.data.writing import write_volume
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.prediction import Prediction, one
 from intervalnn.view import save_npz

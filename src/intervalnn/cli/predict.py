@@ -86,7 +86,7 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
 
 
 def _single(screen: Screen, job: Job, out: Path) -> Path:
-    from intervalnn.data.volumes import check_replaceable
+    from intervalnn.data.writing import check_replaceable
 
     if job.suffix and out.suffix != job.suffix:
         raise click.UsageError(f"--out must end in {job.suffix} for this input, got {out}.")
