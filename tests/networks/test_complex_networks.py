@@ -9,6 +9,7 @@ from soundness import leaves, misses, set_random_gaps
 from zoo import Case
 
 import intervalnn as inn
+from intervalnn.network.gaps import Kind
 
 
 @pytest.mark.parametrize("case", ZOO, ids=str)
@@ -18,6 +19,24 @@ def test_no_draw_of_weights_leaves_the_bounds_of_a_complex_network(case: Case) -
     args, kwargs = case.call(torch.float64)
 
     outside, _ = misses(net, case.build(torch.float64), args, kwargs, draws=100, rtol=1e-9)
+    (bounds,) = leaves(net(*args, **kwargs))
+    width = torch.view_as_real(bounds.width) if bounds.dtype.is_complex else bounds.width
+
+    assert outside == 0
+    assert width.isfinite().all() and width.amax() > 0
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "input"])
+@pytest.mark.parametrize("case", ZOO, ids=str)
+def test_nor_where_several_weights_or_both_sides_share_a_gap(case: Case, kind: Kind) -> None:
+    net = inn.IntervalNetwork(case.build(torch.float64), kind=kind)
+    args, kwargs = case.call(torch.float64)
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for gap in net.parameters():
+            gap.copy_(case.rel * torch.rand(gap.shape, generator=generator))
+
+    outside, _ = misses(net, case.build(torch.float64), args, kwargs, draws=20, rtol=1e-9)
     (bounds,) = leaves(net(*args, **kwargs))
     width = torch.view_as_real(bounds.width) if bounds.dtype.is_complex else bounds.width
 

@@ -21,8 +21,8 @@ __all__ = ["layer", "prepare_layer", "stretches"]
 
 
 def stretches(fn: Any, weight: Tensor, rest: tuple[Any, ...]) -> bool:
-    """Say whether a layer takes a :class:`Stretched` as its weight: its second dimension must count the inputs."""
-    return layout_of(fn, weight, rest).inputs == 1
+    """Say whether a layer takes a :class:`Stretched`: of a real weight whose second dimension counts the inputs."""
+    return not weight.is_complex() and layout_of(fn, weight, rest).inputs == 1
 
 
 def prepare_layer(
