@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -33,7 +34,12 @@ class Call:
     @staticmethod
     def of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Take a call apart."""
-        leaves, spec = pytree.tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, Interval))
+        try:
+            leaves, spec = pytree.tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, Interval))
+        except RecursionError as error:
+            raise TypeError(
+                "an argument holds itself, or is nested too deeply; pass its tensors by themselves"
+            ) from error
         leaves = [x if isinstance(x, Tensor | Interval) or is_plain(x) else Parts.of(x) for x in leaves]
         inside = (x.tensors if isinstance(x, Parts) else [x] for x in leaves if not is_plain(x))
         once = {id(tensor): tensor for tensors in inside for tensor in tensors}
@@ -44,7 +50,7 @@ class Call:
         """What another call must have in common with this one to share its program, sizes aside."""
         places = {id(tensor): place for place, tensor in enumerate(self.tensors)}
         described = (_described(leaf, places) for leaf in self.leaves)
-        kinds = ((type(t), t.dtype, t.dim(), str(t.device), _order(t)) for t in self.tensors)
+        kinds = ((type(t), t.dtype, t.dim(), str(t.device), *_seen(_point(t))) for t in self.tensors)
         return (_structure(self.spec), torch.get_default_dtype(), *described, *kinds, *memory_shared(self.tensors))
 
     def rebuild(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -68,25 +74,44 @@ def _described(leaf: Any, places: dict[int, int]) -> Any:
 
 
 def _structure(spec: pytree.TreeSpec) -> Any:
-    """Return what tells one structure of arguments from others, to the last byte."""
-    text = str(spec)
-    if "object at 0x" in text or "..." in text:  # a context that does not show all that it holds
-        return Parts.of(spec).content
-    return text
+    """Return what tells one structure of arguments from others."""
+    return (spec.type, _context(spec.context), *map(_structure, spec.children())) if spec.type is not None else None
 
 
-def _order(x: Tensor | Interval) -> tuple[int, ...] | None:
-    """Return in which order the dimensions of a tensor lie in memory; None for the usual one."""
-    point = x.point if isinstance(x, Interval) else x
-    if point.layout != torch.strided:
-        return (-1,)
-    strides = point.stride()
-    return None if point.is_contiguous() else tuple(sorted(range(point.dim()), key=lambda d: -strides[d]))
+def _context(value: Any) -> Any:
+    """Return what tells from others what a structure holds beside its leaves: the keys of a dict, say."""
+    if value is None or isinstance(value, type) or (isinstance(value, FunctionType) and not value.__closure__):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple(map(_context, value))
+    if is_plain(value):
+        return type(value), repr(value)
+    parts = Parts.of(value)
+    if parts.tensors:
+        raise TypeError(f"an argument holds tensors in its structure ({type(value).__name__}); pass them by themselves")
+    return parts.types, parts.content
+
+
+def _point(x: Tensor | Interval) -> Tensor:
+    return x.point if isinstance(x, Interval) else x
+
+
+def _seen(x: Tensor) -> tuple[Any, ...]:
+    """Return what a model may ask a tensor for beside its sizes and numbers.
+
+    That is whether a gradient is wanted, and if its dimensions lie otherwise in memory than usual, in which order they
+    do and which of them are repeated.
+    """
+    if x.layout != torch.strided or x.is_contiguous():
+        return x.layout, x.requires_grad
+    strides = x.stride()
+    order = sorted(range(x.dim()), key=lambda d: -strides[d])
+    return x.layout, x.requires_grad, *order, *(stride == 0 for stride in strides)
 
 
 def memory_shared(tensors: Sequence[Tensor | Interval]) -> list[int]:
     """Return for each tensor the first one that shares its memory."""
-    points = [t.point if isinstance(t, Interval) else t for t in tensors]
+    points = [_point(t) for t in tensors]
     if len(points) < 2:
         return []
     strided = [t.layout == torch.strided and not t.is_meta for t in points]

@@ -14,7 +14,7 @@ from intervalnn.interval import Interval
 from intervalnn.network.call import Call, memory_shared
 from intervalnn.network.capture_errors import Following, untraceable
 from intervalnn.network.flat import START, Flat
-from intervalnn.network.program import Program, program_of
+from intervalnn.network.program import Program, at_start, program_of
 from intervalnn.network.quiet import quiet
 from intervalnn.network.side_effects import refuse_side_effects, refuse_training
 from intervalnn.network.spelled_out import kept_whole
@@ -68,7 +68,7 @@ def _export(flat: Flat, points: list[Tensor], before: Sequence[Program]) -> Expo
     )
 
     def export(sizes: Any) -> ExportedProgram:
-        fresh = tuple(p.detach() for p in points)  # torch marks those it was given as varying
+        fresh = tuple(at_start(p.detach()) for p in points)  # torch marks those it was given as varying
         with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]), itself_alone():
             with Following():
                 program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)

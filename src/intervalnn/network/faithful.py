@@ -15,7 +15,7 @@ from intervalnn.interval import Interval
 from intervalnn.network.call import Call
 from intervalnn.network.failures import refuse_call
 from intervalnn.network.parts import Structure, is_plain
-from intervalnn.network.program import Program
+from intervalnn.network.program import Program, laid_out
 from intervalnn.network.twin import Twin
 
 __all__ = ["Witness", "own_random_numbers"]
@@ -40,14 +40,15 @@ class Witness:
 
     def __init__(self, model: nn.Module, call: Call) -> None:
         self.model, self.call = model, call
-        given = [(t.point if isinstance(t, Interval) else t).detach() for t in call.tensors]
+        points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
+        self.wanted, given = [x.requires_grad for x in points], [x.detach() for x in points]
         self.twin = Twin(model, with_tensors=True)
         self.before = _attributes(self.twin.module)
         tensors = (*given, *self.twin.module.parameters(), *self.twin.module.buffers())
         self.is_blind = any(tensor.is_meta for tensor in tensors)  # there are no numbers to compare
         if self.is_blind:
             return
-        self.inputs = [given, _second(given)]
+        self.inputs = [given, [laid_out(_other(x), x) if x.numel() else x for x in given]]
         global_draws, own_draws = _global_draws(), self._own_draws()
         self.outputs = [self._run(tensors) for tensors in self.inputs]
         self.draws, self.draws_itself = _global_draws() != global_draws, self._own_draws() != own_draws
@@ -77,7 +78,8 @@ class Witness:
     @torch.no_grad()
     def _run(self, tensors: Sequence[Tensor]) -> list[Any] | None:
         """Return what the model returns, or None if it takes no such input; it may write to copies of its inputs."""
-        args, kwargs = self.call.rebuild([tensor.clone() for tensor in tensors])
+        given = zip(tensors, self.wanted, self.inputs[0], strict=True)
+        args, kwargs = self.call.rebuild([laid_out(x, own).requires_grad_(wanted) for x, wanted, own in given])
         try:
             return _parts(*Structure.of(self.twin.module(*args, **kwargs)))
         except Exception:
@@ -110,16 +112,14 @@ class Witness:
         )
 
 
-def _second(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return other inputs of the same kind, whose numbers are as good where the given ones are.
+def _other(x: Tensor) -> Tensor:
+    """Return another input of the same kind, whose numbers are as good where the given ones are.
 
     They are in another order and, if they are no indices or truth values, closer to zero. Indices on a GPU stay as they
     are, since there an index out of range ends the process.
     """
-    return [_other(x) if x.layout == torch.strided and x.numel() else x for x in tensors]
-
-
-def _other(x: Tensor) -> Tensor:
+    if x.layout != torch.strided:
+        return x
     if x.is_floating_point() or x.is_complex():
         other = 0.875 * x.flip(tuple(range(x.dim())))
         if not torch.equal(x, other) and bool(other.isfinite().any()):
@@ -144,7 +144,7 @@ def _registered(model: nn.Module) -> dict[str, Tensor]:
 def _replay(program: Program, weights: dict[str, Tensor], tensors: Sequence[Tensor]) -> Any:
     """Return what the program returns for its points."""
     sources = program.sources.items()
-    values = [tensors[s.index] if s.kind == "input" else weights.get(name) for name, s in sources]
+    values = [program.taking(tensors[s.index]) if s.kind == "input" else weights.get(name) for name, s in sources]
     return fx.Interpreter(fx.GraphModule({}, program.graph)).run(*values)
 
 

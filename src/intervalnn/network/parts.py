@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
+import types
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any
 
 import torch
@@ -17,13 +19,13 @@ from intervalnn.torch_private import pytree
 
 __all__ = ["Parts", "Structure", "is_plain"]
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, Enum, torch.dtype, torch.device, torch.layout)
+_PLAIN = {type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout}
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def is_plain(value: Any) -> bool:
-    """Say whether a value is told from others by its type and its text alone."""
-    return isinstance(value, _PLAIN + _SYMBOLS)
+    """Say whether a value is told from others by its type and its text alone, as those of no other class are."""
+    return type(value) in _PLAIN or isinstance(value, _SYMBOLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,19 @@ class Parts:
         return Parts(writer.tensors, tuple(writer.types), file.getvalue())
 
     def rebuild(self, tensors: Sequence[Any]) -> Any:
-        """Return the object with other tensors in the place of its own."""
-        return _Reader(io.BytesIO(self.content), list(tensors), self.types).load()
+        """Return the object with other tensors in the place of its own.
+
+        Raises:
+            TypeError: If its class does not put together again what it has taken apart.
+        """
+        try:
+            return _Reader(io.BytesIO(self.content), list(tensors), self.types).load()
+        except Exception as error:
+            names = ", ".join(kind.__name__ for kind in self.types)
+            raise TypeError(
+                f"an argument with objects of type {names} cannot be put together again around other tensors "
+                f"({type(error).__name__}: {error}); pass its tensors as arguments of their own"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +135,83 @@ class _Writer(pickle.Pickler):
         self.tensors: list[Any] = []
         self.types: list[type] = []
 
-    def persistent_id(self, value: Any) -> tuple[str, int] | None:
+    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
         if isinstance(value, Tensor | Interval):
             self.tensors.append(value)
             return "tensor", len(self.tensors) - 1
         if isinstance(value, type) and value.__module__ != "builtins":
             self.types.append(value)
-            return "type", len(self.types) - 1
+            return "type", len(self.types) - 1, _settings(value)
         return None
+
+    def reducer_override(self, value: Any) -> Any:
+        """Write all attributes of an object of Python, whatever of them its class would leave out of a copy."""
+        kind = type(value)
+        if kind is torch.Generator:
+            raise TypeError("a torch.Generator draws other numbers in each call; pass what it draws")
+        if kind is weakref.ref:
+            return _referring, (value(),)
+        if not _is_made_of_attributes(kind):
+            return NotImplemented
+        slots = {name: getattr(value, name) for name in _slots(kind) if hasattr(value, name)}
+        return _blank, (kind,), (getattr(value, "__dict__", {}), slots), None, None, _fill
 
 
 class _Reader(pickle.Unpickler):
     """Reads what :class:`_Writer` has written in this process."""
 
-    def __init__(self, file: io.BytesIO, tensors: list[Any], types: tuple[type, ...]) -> None:
+    def __init__(self, file: io.BytesIO, tensors: list[Any], kinds: tuple[type, ...]) -> None:
         super().__init__(file)
-        self.kept = {"tensor": tensors, "type": types}
+        self.kept = {"tensor": tensors, "type": kinds}
 
-    def persistent_load(self, key: tuple[str, int]) -> Any:
-        kind, index = key
-        return self.kept[kind][index]
+    def persistent_load(self, key: tuple[Any, ...]) -> Any:
+        return self.kept[key[0]][key[1]]
+
+
+def _settings(kind: type) -> dict[str, Any]:
+    """Return the plain values that a class holds for all its objects."""
+    held = {name: value for base in reversed(kind.__mro__[:-1]) for name, value in vars(base).items()}
+    return {name: value for name, value in held.items() if is_plain(value) and not name.startswith("__")}
+
+
+def _is_made_of_attributes(kind: type) -> bool:
+    """Say whether objects of a class are nothing but their attributes, and not of Python's own library."""
+    new: Any = kind.__new__
+    return (
+        new is object.__new__
+        and not issubclass(kind, type | types.ModuleType)
+        and kind.__module__.partition(".")[0] not in sys.stdlib_module_names - {"__main__"}
+        and bool(kind.__dictoffset__ or _slots(kind))
+        and _is_made_in_python(kind)
+    )
+
+
+def _is_made_in_python(kind: type) -> bool:
+    try:
+        return type(object.__new__(kind)) is kind
+    except TypeError:  # which says so of classes that are written in C
+        return False
+
+
+def _slots(kind: type) -> list[str]:
+    """Return the names of the slots of a class."""
+    return [
+        name for base in kind.__mro__ if "__slots__" in vars(base)
+        for name, slot in vars(base).items() if isinstance(slot, types.MemberDescriptorType)
+    ]  # fmt: skip
+
+
+def _blank(kind: type) -> Any:
+    return object.__new__(kind)
+
+
+def _fill(value: Any, state: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    attributes, slots = state
+    for name, item in slots.items():
+        object.__setattr__(value, name, item)  # as frozen dataclasses forbid theirs
+    if attributes:
+        value.__dict__.update(attributes)
+
+
+def _referring(target: Any) -> Any:
+    return weakref.ref(target) if target is not None else lambda: None

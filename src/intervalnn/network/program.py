@@ -21,7 +21,7 @@ from intervalnn.network.parts import Structure
 from intervalnn.table import aten
 from intervalnn.torch_private import GUARD_NAMES, guards_of
 
-__all__ = ["Program", "Source", "program_of"]
+__all__ = ["Program", "Source", "at_start", "laid_out", "program_of"]
 
 _COPIES = {aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default}
 _READS_LAYOUT = {aten.as_strided.default, aten.sym_stride.int, aten.sym_storage_offset.default}
@@ -56,6 +56,7 @@ class Program:
         sizes: For each input tensor its sizes: a number, or the name of a size that may vary.
         ranges: Least and largest value of each size that may vary.
         guards: Conditions on the sizes under which the program is the model's own.
+        reads_layout: Whether it reads where in memory the entries of a tensor lie.
     """
 
     graph: fx.Graph
@@ -65,6 +66,11 @@ class Program:
     sizes: list[tuple[int | str, ...]]
     ranges: dict[str, tuple[float, float]]
     guards: list[CodeType]
+    reads_layout: bool
+
+    def taking(self, x: Tensor | Interval) -> Tensor | Interval:
+        """Return an input as the program takes it: at the start of its memory, if the program reads where it lies."""
+        return at_start(x) if self.reads_layout and isinstance(x, Tensor) else x
 
     def fits(self, tensors: Sequence[Tensor | Interval]) -> bool:
         """Say whether the program holds for inputs of these sizes."""
@@ -92,17 +98,37 @@ def program_of(exported: ExportedProgram, model: nn.Module, returned: Structure)
         ValueError: If it holds an object of C++.
     """
     sources, constants = _sources(exported, model), exported.constants.items()
+    reads_layout = any(node.target in _READS_LAYOUT for node in exported.graph.nodes)
     placeholders = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
     shapes = [placeholders[name].meta["val"].shape for name, source in sources.items() if source.kind == "input"]
     return Program(
-        _trimmed(exported.graph, _outputs(exported)),
+        _trimmed(exported.graph, _outputs(exported), reads_layout),
         sources,
         {_own_name(name): value for name, value in constants if isinstance(value, Tensor)},
         returned,
         [tuple(n if isinstance(n, int) else str(n.node.expr) for n in shape) for shape in shapes],
         {str(size): (_number(r.lower), _number(r.upper)) for size, r in exported.range_constraints.items()},
         [compile(guard, "<guard>", "eval") for guard in guards_of(exported)],
+        reads_layout,
     )
+
+
+def at_start(x: Tensor) -> Tensor:
+    """Return a tensor at the start of its memory, laid out as before."""
+    return laid_out(x, x) if x.layout == torch.strided and x.storage_offset() else x
+
+
+def laid_out(x: Tensor, like: Tensor) -> Tensor:
+    """Return a copy of a tensor, laid out as another one of its shape; what lies in one place there is one entry."""
+    if like.layout != torch.strided:
+        return x.clone()
+    for dim, stride in enumerate(like.stride()):
+        x = x.narrow(dim, 0, 1) if stride == 0 and x.shape[dim] > 1 else x
+    try:
+        place = torch.empty_strided(x.size(), like.stride(), dtype=x.dtype, device=x.device)
+        return place.copy_(x).expand(like.size())
+    except RuntimeError:  # entries that overlap otherwise cannot be written each
+        return x.expand(like.size()).clone()
 
 
 _KINDS = {
@@ -174,11 +200,10 @@ def _outputs(exported: ExportedProgram) -> list[int]:
     return [i for i, spec in enumerate(specs) if spec.kind == OutputKind.USER_OUTPUT]
 
 
-def _trimmed(graph: fx.Graph, keep: list[int]) -> fx.Graph:
+def _trimmed(graph: fx.Graph, keep: list[int], reads_layout: bool) -> fx.Graph:
     """Drop what the model does not return, and copies: nothing is written to in place any more."""
     output = next(iter(reversed(graph.nodes)))
     output.args = (tuple(output.args[0][i] for i in keep),)
-    reads_layout = any(node.target in _READS_LAYOUT for node in graph.nodes)
     for node in list(graph.nodes):
         if node.target is aten._assert_tensor_metadata.default:  # torch's own check of a dtype it has just seen
             graph.erase_node(node)

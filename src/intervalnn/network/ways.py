@@ -73,14 +73,14 @@ def bounds(model: nn.Module, call: Call, plan: Plan, way: Way) -> Any:
             with TURNS.together():
                 found = outputs(plan, call.tensors, way)
     except Exception as error:
-        refuse_failure(error, model, plan, call, [given(x, plan.gap_dtype) for x in call.tensors])
+        refuse_failure(error, model, plan, call, _inputs(plan, call.tensors))
         raise
     return plan.program.returned.rebuild(found)
 
 
 def outputs(plan: Plan, tensors: Sequence[Tensor | Interval], way: Way) -> tuple[Any, ...]:
     """Return the outputs of a program for the tensors of a call."""
-    inputs = [given(x, plan.gap_dtype) for x in tensors]
+    inputs = _inputs(plan, tensors)
     if way.compiled and plan.training:  # what is made of the weights is made anew at each step
         found = way.run(plan.whole())(*plan.points, *inputs)
     else:
@@ -89,6 +89,10 @@ def outputs(plan: Plan, tensors: Sequence[Tensor | Interval], way: Way) -> tuple
     if way.overwrites:
         found = pytree.tree_map_only(Tensor, Tensor.clone, found)
     return found  # type: ignore[no-any-return]
+
+
+def _inputs(plan: Plan, tensors: Sequence[Tensor | Interval]) -> list[Tensor | Interval]:
+    return [given(plan.program.taking(x), plan.gap_dtype) for x in tensors]
 
 
 @uncompiled
