@@ -197,6 +197,95 @@ def test_a_weight_that_is_shortened_in_each_call_is_refused() -> None:
     assert "shortens rows of the embedding's weight" in text and "set max_norm to None" in text
 
 
+class Sparse(nn.Module):
+    """A layer, and a sparse matrix of points that mixes the samples."""
+
+    def __init__(self, does: Callable[[Any, Tensor], Tensor], layout: torch.layout = torch.sparse_coo) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(3, 3)
+        self.register_buffer("a", (torch.randn(4, 4) * (torch.rand(4, 4) > 0.4)).to_sparse(layout=layout))
+        self.does = does
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.does(self, x)
+
+
+SPARSE: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "torch.sparse.mm": lambda s, x: torch.sparse.mm(s.a, s.layer(x)),
+    "torch.spmm": lambda s, x: torch.spmm(s.a, s.layer(x)),
+    "@": lambda s, x: s.a @ s.layer(x),
+    "torch.sparse.addmm": lambda s, x: torch.sparse.addmm(x, s.a, s.layer(x), beta=0.5, alpha=-2.0),
+    "torch.mv": lambda s, x: torch.mv(s.a, s.layer(x)[:, 0]),
+    "mv": lambda s, x: s.a.mv(s.layer(x)[:, 0]),
+    "transposed": lambda s, x: s.layer(x).T @ s.a.t(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc], ids=str)
+@pytest.mark.parametrize("case", SPARSE)
+def test_a_sparse_matrix_times_an_interval_is_bounded(case: str, layout: torch.layout) -> None:
+    model = Sparse(SPARSE[case], layout)
+
+    bounds = bounds_of(model)
+
+    assert torch.equal(bounds.point, model(X)) and (bounds.width > 0).any()
+    with torch.no_grad():
+        for move in (-0.05, 0.05):
+            for parameter in model.parameters():
+                parameter += move
+            assert ((bounds.lower - 1e-5 <= model(X)) & (model(X) <= bounds.upper + 1e-5)).all()
+            for parameter in model.parameters():
+                parameter -= move
+
+
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
+@pytest.mark.parametrize(
+    ("does", "layout", "text"),
+    [
+        (
+            SPARSE["@"],
+            torch.sparse_bsr,
+            r"sparse tensor in a compressed layout.*\.to_sparse_coo\(\) or \.to_dense\(\)",
+        ),
+        (lambda s, x: s.a.to_dense() @ s.layer(x), torch.sparse_csr, r"compressed layout.*to_sparse_coo"),
+        (
+            lambda s, x: torch.sparse.mm(s.layer(x).to_sparse(), x.T),
+            torch.sparse_coo,
+            r"a sparse tensor, and intervals",
+        ),
+    ],
+)
+def test_other_sparse_tensors_are_refused_with_the_way_out(does: Any, layout: torch.layout, text: str) -> None:
+    model = Sparse(does)
+    if layout != torch.sparse_coo:
+        model.a = model.a.to_dense().to_sparse(layout=layout, blocksize=(2, 2) if layout == torch.sparse_bsr else None)
+
+    assert re.search(text, told(lambda: bounds_of(model)))
+
+
+def test_a_package_of_distributions_is_not_torchs() -> None:
+    text = told(lambda: bounds_of(Body(lambda s, x: torch.distributions.StudentT(s.layer(x).exp()).log_prob(x))))
+
+    assert "set_default_validate_args(False)" in text
+
+
+def test_a_packed_sequence_is_refused_with_the_way_out() -> None:
+    class Packed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.GRU(3, 2, batch_first=True)
+
+        def forward(self, x: Tensor) -> Tensor:
+            packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([4, 2]), batch_first=True)
+            return self.layer(packed)[0].data  # type: ignore[no-any-return]
+
+    text = told(lambda: bounds_of(Packed(), torch.randn(2, 4, 3)))
+
+    assert re.search(r"a recurrent layer on a packed sequence.*run it on the padded one", text), text
+
+
 @pytest.mark.parametrize("read", ["item", "tolist"])
 def test_a_number_read_of_what_an_interval_reaches_is_refused(read: str) -> None:
     text = told(lambda: bounds_of(Body(lambda s, x: x * getattr(s.scale, read)())))

@@ -6,7 +6,7 @@ import os
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,9 @@ _DIFFERENTIATES = (
 # what the model does, as the end of a sentence, and what to do instead. The first that fits is told.
 _SENTENCES: list[tuple[str, str, str, str]] = [
     (
-        "GuardOnDataDependentSymNode", "", r"distributions/",
-        "builds a torch.distributions object, which checks the values of its parameters; pass validate_args=False",
+        "GuardOnDataDependentSymNode", "", r"torch/distributions/",
+        "builds a torch.distributions object, which checks the values of its parameters; pass validate_args=False, or "
+        "call torch.distributions.Distribution.set_default_validate_args(False) before",
     ),
     ("GuardOnDataDependentSymNode", "", r":guard_(float|int)$", _AS_NUMBER),
     (
@@ -66,6 +67,16 @@ _SENTENCES: list[tuple[str, str, str, str]] = [
     ),
     ("Unsupported(Operator|FakeTensor)Exception", "", "", _NO_FAKE),
     ("NotImplementedError", r"no fake impl|fake impl.*registered", "", _NO_FAKE),
+    (
+        "", r"layout_impl is only implemented|Sparse \w+ tensors do not have strides", "",
+        "has a sparse tensor in a compressed layout (CSR, CSC, BSR, BSC) where torch cannot follow; convert it once, "
+        "with .to_sparse_coo() or .to_dense()",
+    ),
+    (
+        "TypeError", r"got FakeTensor", r"rnn\.py:forward",
+        "runs a recurrent layer on a packed sequence, whose sizes are values; run it on the padded one, and take from "
+        "its output the steps that count",
+    ),
     (
         "", r"\.numpy\(\) is not supported|numpy\(\) .*(Fake|Functional)", "",
         "hands a tensor to NumPy, where torch cannot follow; use the function of that name in torch",
@@ -124,6 +135,25 @@ class UnexplainedError(ValueError):
     """Torch could not follow a model, and no sentence here says why."""
 
 
+def _product(matrix: Tensor, other: Tensor, reduce: str | None = None) -> Tensor:
+    return matrix @ other if reduce is None else torch.sparse.mm(matrix, other, reduce)
+
+
+def _times_column(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Multiply by a vector: of a sparse matrix, torch knows the product with a matrix of one column alone."""
+    return matrix.mv(vector) if matrix.layout == torch.strided else (matrix @ vector.unsqueeze(1)).squeeze(1)
+
+
+# What torch.export follows, instead of what it does not.
+_FOLLOWED: dict[Any, Callable[..., Any]] = {
+    _DATA: Tensor.detach,
+    torch.sparse.mm: _product,
+    torch.sparse.addmm: torch.addmm,
+    torch.mv: _times_column,
+    Tensor.mv: _times_column,
+}
+
+
 class Following(TorchFunctionMode):
     """Keep in sight what torch.export loses: ``.data`` becomes ``.detach()``, and gradients are refused where taken.
 
@@ -131,13 +161,11 @@ class Following(TorchFunctionMode):
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func == _DATA:
-            return args[0].detach()
         if func == _SET_DATA:
             raise _RefusedError("sets .data of a tensor while it runs; compute a new tensor from it instead")
         if func in _GRADIENTS or any(map(has_gradient, pytree.tree_leaves((args, kwargs)))):
             raise _RefusedError(_DIFFERENTIATES)
-        return func(*args, **(kwargs or {}))
+        return _FOLLOWED.get(func, func)(*args, **(kwargs or {}))
 
 
 def untraceable(error: Exception, model: nn.Module, start: tuple[str, str]) -> ValueError:

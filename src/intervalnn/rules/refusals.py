@@ -62,6 +62,14 @@ refuse(
 )
 
 refuse(
+    aten._sparse_coo_tensor_with_dims_and_tensors, aten._to_sparse, aten._to_sparse_csr, aten._to_sparse_csc,
+    aten._to_sparse_bsr, aten._to_sparse_bsc, aten._sparse_addmm, aten._sparse_mm_reduce_impl, aten._sparse_softmax,
+    aten._sparse_log_softmax, aten._sparse_sum, aten.sparse_mask,
+    why="makes or takes a sparse tensor, and intervals are dense; multiply by a sparse matrix of points (A @ x), add "
+    "up by index_add or scatter_reduce, or make the tensor dense",
+)  # fmt: skip
+
+refuse(
     aten.frexp, aten.nextafter,
     why="depends on how numbers are stored, and jumps inside an interval; use scaling or clamping instead",
 )  # fmt: skip

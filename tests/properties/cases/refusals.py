@@ -82,7 +82,15 @@ QUANTISED = [
     Case(aten._fused_moving_avg_obs_fq_helper_functional.default, X),
 ]
 
-REFUSED = [*QUANTISED, *DTYPES, *MATRICES, *COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
+SPARSE = [
+    Case(getattr(aten, name).default, X)
+    for name in (
+        "_sparse_coo_tensor_with_dims_and_tensors", "_to_sparse", "_to_sparse_csr", "_to_sparse_csc", "_to_sparse_bsr",
+        "_to_sparse_bsc", "_sparse_addmm", "_sparse_mm_reduce_impl", "_sparse_sum", "sparse_mask",
+    )
+] + [Case(getattr(aten, name).int, X, 1) for name in ("_sparse_softmax", "_sparse_log_softmax")]  # fmt: skip
+
+REFUSED = [*QUANTISED, *SPARSE, *DTYPES, *MATRICES, *COMPARISONS, *INDICES, *MEMORY, *BACKWARD, *RANDOM]
 
 SHAPE_ONLY = [
     Case(aten.sym_size.int, X, 0),

@@ -108,7 +108,7 @@ class InputsMove:
     @staticmethod
     def of(w: Tensor, *, moving_only: bool) -> InputsMove:
         """Return the form for a point weight: the sum of ``W+`` and ``W-`` is ``|W|``, their difference ``W``."""
-        return InputsMove(Pair(w.abs() / 2, w / 2), moving_only)
+        return InputsMove(Pair(0.5 * w.abs(), 0.5 * w), moving_only)  # sparse rows have no w / 2
 
     def sides(self, product: Product, x: Factor) -> Sides:
         """Multiply the gaps of ``x``."""
