@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +39,16 @@ def test_the_rules_are_there_whichever_name_comes_first() -> None:
 def test_other_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="module 'intervalnn' has no attribute 'nonsense'"):
         intervalnn.nonsense  # noqa: B018
+
+
+def test_every_room_has_its_line_among_the_import_layers() -> None:
+    here = Path(intervalnn.__file__).parent
+    rooms = {path for folder in (here, here / "data") for path in folder.iterdir() if path.stem[0] not in "_."}
+    names = {f"intervalnn.{path.relative_to(here).with_suffix('').as_posix().replace('/', '.')}" for path in rooms}
+    names -= {"intervalnn.data", "intervalnn.py"}  # whose modules have lines of their own; py.typed
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    layered, apart = project["tool"]["importlinter"]["contracts"]
+
+    lines = {name.strip() for line in layered["layers"] for name in line.split("|")}
+    assert names == lines | {name for name in apart["source_modules"] if not name.startswith("intervalnn.paper.")}
+    assert set(apart["forbidden_modules"]) == lines - {"intervalnn.paper", "intervalnn.files"}

@@ -1,4 +1,4 @@
-"""Factors: how much is missed when the gaps are scaled by each of them."""
+"""Misses: how much is missed when the gaps are scaled by each of them."""
 
 from __future__ import annotations
 

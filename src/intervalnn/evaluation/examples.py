@@ -1,4 +1,4 @@
-"""Recording: curves and examples that a run keeps for a report, beside one number per sample and metric."""
+"""Examples: samples and curves that a run keeps for a report, beside one number per sample and metric."""
 
 from __future__ import annotations
 

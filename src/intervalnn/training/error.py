@@ -12,7 +12,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 from intervalnn.training.batches import parts
-from intervalnn.training.failures import bad_batch
+from intervalnn.training.explosion import bad_batch
 from intervalnn.training.job import Job
 
 __all__ = ["mean_absolute_error"]

@@ -17,7 +17,7 @@ from intervalnn.data.loading import batches
 from intervalnn.training import losses
 from intervalnn.training.batches import Batches, parts
 from intervalnn.training.engine import Engine, any_engine
-from intervalnn.training.failures import refuse_explosion
+from intervalnn.training.explosion import refuse_explosion
 from intervalnn.training.history import Epoch, History, State
 from intervalnn.training.job import Job
 from intervalnn.training.opening import balance_gaps, optimizer_of

@@ -6,8 +6,8 @@ over both. Paths are taken from the folder that the command runs in, wherever th
 """
 
 from intervalnn.cli.config.options import Option, options_of, settings
+from intervalnn.cli.config.sections import Config, Flag
 from intervalnn.cli.config.sources import from_sources
-from intervalnn.cli.config.tables import Config, Flag
 from intervalnn.cli.config.values import ConfigError, did_you_mean
 
 __all__ = ["Config", "ConfigError", "Flag", "Option", "did_you_mean", "from_sources", "options_of", "settings"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from intervalnn.cli.config.options import hints, options_of, sections
-from intervalnn.cli.config.tables import Config
+from intervalnn.cli.config.sections import Config
 from intervalnn.cli.config.values import ConfigError, did_you_mean, shown, value_of
 
 __all__ = ["from_sources"]

@@ -1,4 +1,4 @@
-"""Tables: what every command can be told, once, for the command line and for files alike."""
+"""Sections: what every command can be told, once, for the command line and for files alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures: which batch has or makes numbers that are not finite, and which layer opens the bounds too far."""
+"""Explosion: when training has failed, and which batch or which layer is to blame."""
 
 from __future__ import annotations
 
