@@ -78,7 +78,8 @@ def sqrt(fn: Any, z: Interval) -> Interval:
     """
     re, im = parts(z)
     y, (at_re, at_im) = sizes(im), _root(re.point, im.point)
-    real = Interval.around(at_re, _root(re.lower, y.low)[0], _root(re.upper, y.high)[0])
+    left = (re.lower <= 0) & (y.low == 0)
+    real = Interval.around(at_re, torch.where(left, 0.0, _root(re.lower, y.low)[0]), _root(re.upper, y.high)[0])
     zero, moves = im.lower == 0, im.width > 0
     positive = (im.lower > 0) | (zero & ~moves & ~im.lower.signbit())
     low = _root(torch.where(positive, re.upper, re.lower), torch.where(zero & moves, -0.0, im.lower))[1]

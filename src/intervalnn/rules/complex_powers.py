@@ -15,6 +15,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 from intervalnn.rules.complexes import above_zero, box, boxed, has_complex, modulus, parts, turned
+from intervalnn.rules.kinks import is_trained
 from intervalnn.rules.odd import ends, height, odd, over, sizes
 from intervalnn.table import apply, aten, complex_rule
 
@@ -136,7 +137,8 @@ def _is_whole(p: complex) -> bool:
 def _derivative_ends(z: Interval, p: complex) -> Tensor:
     """Say where a power has no derivative: at zero, or where the angle may jump if it is not whole."""
     re, im = parts(z)
-    left: Tensor = (re.lower <= 0) & (im.lower <= 0) & (im.upper >= 0) & (re.width + im.width > 0)
+    opens = torch.ones_like(re.width, dtype=torch.bool) if is_trained(z.below + z.above) else re.width + im.width > 0
+    left: Tensor = (re.lower <= 0) & (im.lower <= 0) & (im.upper >= 0) & opens
     if not _is_whole(p):
         return left
     return left & (re.upper >= 0) if p.real < 0 else torch.zeros_like(left)

@@ -11,7 +11,7 @@ training starts, and a sensitivity is the slope of opening all gaps of a paramet
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 
-__all__ = ["ahead", "beyond", "norm_beyond", "slopes_ahead"]
+__all__ = ["ahead", "beyond", "is_trained", "norm_beyond", "slopes_ahead"]
 
 Side = Literal["lower", "upper"]
 
@@ -34,7 +34,7 @@ def beyond(fn: Callable[[Tensor], Tensor], end: Tensor, side: Side) -> Tensor:
         [1.0, 0.0]
     """
     value = fn(end)
-    if not _is_trained(end):
+    if not is_trained(end):
         return value
     return _valued(fn(_valued(end, _further(end.detach(), side))), value)
 
@@ -50,7 +50,7 @@ def ahead(ends: Callable[..., tuple[Tensor, Tensor]], *args: Any) -> tuple[Tenso
         tensor([1., 1.])
     """
     lower, upper = ends(*args)
-    if not (_is_trained(lower) or _is_trained(upper)):
+    if not (is_trained(lower) or is_trained(upper)):
         return lower, upper
     lower_slope, upper_slope = ends(*(_opened(arg) if isinstance(arg, Interval) else arg for arg in args))
     return _valued(lower_slope, lower), _valued(upper_slope, upper)
@@ -62,19 +62,22 @@ def slopes_ahead(bound: Callable[..., Interval], *args: Any) -> Interval:
     This is :func:`ahead` for what has no ends to be asked for, but gaps of its own.
     """
     bounds = bound(*args)
-    if not (_is_trained(bounds.below) or _is_trained(bounds.above)):
+    if not (is_trained(bounds.below) or is_trained(bounds.above)):
         return bounds
     wider = bound(*(_opened(arg) if isinstance(arg, Interval) else arg for arg in args))
     return Interval(bounds.point, _valued(wider.below, bounds.below), _valued(wider.above, bounds.above))
 
 
-def norm_beyond(norm: Callable[[Tensor], Tensor], sizes: Tensor, dims: Any = None) -> Tensor:
+def norm_beyond(
+    norm: Callable[[Tensor], Tensor], sizes: Tensor, dims: Any = None, moving: Sequence[bool] | None = None
+) -> Tensor:
     """Return the norm of upper ends ``>= 0``, with the derivative where those at zero are a little larger.
 
     Args:
         norm: A norm, of which only the ratios between sizes matter for its derivative.
         sizes: What it takes.
         dims: The dimensions that it reduces; None for all.
+        moving: Which of the last dimension can become larger; None for all.
 
     Example:
         >>> sizes = torch.zeros(4, requires_grad=True)
@@ -82,14 +85,18 @@ def norm_beyond(norm: Callable[[Tensor], Tensor], sizes: Tensor, dims: Any = Non
         tensor([0.5000, 0.5000, 0.5000, 0.5000])
     """
     value = norm(sizes)
-    if not _is_trained(sizes) or sizes.numel() == 0:
+    if not is_trained(sizes) or sizes.numel() == 0:
         return value
     largest = sizes.detach().amax(() if dims is None else dims, keepdim=True)
     least = torch.where(largest.isfinite() & (largest > 0), largest, 1.0) * torch.finfo(sizes.dtype).eps
-    return _valued(norm(_valued(sizes, torch.maximum(sizes.detach(), least))), value)
+    wider = torch.maximum(sizes.detach(), least)
+    if moving is not None:
+        wider = torch.where(torch.tensor(moving, device=sizes.device), wider, sizes)
+    return _valued(norm(_valued(sizes, wider)), value)
 
 
-def _is_trained(x: Tensor) -> bool:
+def is_trained(x: Tensor) -> bool:
+    """Say whether a gradient of this tensor may be asked for."""
     return x.requires_grad and torch.is_grad_enabled()
 
 

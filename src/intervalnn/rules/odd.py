@@ -14,6 +14,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 from intervalnn.rules.arithmetic import least, most
+from intervalnn.rules.kinks import beyond
 
 Function = Callable[[Tensor], Tensor]
 
@@ -33,7 +34,7 @@ def ends(x: Interval, fn: Function = torch.clone) -> Ends:
 
 def size(v: Ends, rises: Tensor, zero: Tensor) -> Ends:
     """Return the ends of an absolute value, given whether it rises at the point and whether it reaches zero."""
-    point, low, high = (end.abs() for end in v)
+    point, low, high = v.point.abs(), beyond(torch.abs, v.low, "lower"), beyond(torch.abs, v.high, "upper")
     smallest = least(torch.where(rises, low, high), low, high)
     largest = most(torch.where(rises, high, low), low, high)
     return Ends(point, torch.where(zero, 0.0, smallest), largest)

@@ -22,7 +22,7 @@ from intervalnn.rules.arithmetic import (
     still,
 )
 from intervalnn.rules.extrema import valley
-from intervalnn.rules.kinks import norm_beyond, slopes_ahead
+from intervalnn.rules.kinks import is_trained, norm_beyond, slopes_ahead
 from intervalnn.rules.monotone import decreasing, monotone
 from intervalnn.table import aten, rule
 
@@ -216,8 +216,9 @@ def hypot(fn: Function, x: Value, y: Value) -> Interval:
     first, second = (absolute(aten.abs.default, Interval.of(v)) for v in (x, y))
     point = fn(point_of(x), point_of(y))
     lower = _distance(fn, _size(first.lower), _size(second.lower))
-    sizes = torch.stack(torch.broadcast_tensors(first.upper, second.upper), -1)
-    upper = norm_beyond(lambda sizes: fn(*sizes.unbind(-1)), sizes, -1)
+    farthest = first.upper, second.upper
+    sizes = torch.stack(torch.broadcast_tensors(*farthest), -1)
+    upper = norm_beyond(lambda sizes: fn(*sizes.unbind(-1)), sizes, -1, [is_trained(end) for end in farthest])
     return Interval.around(point, lower, upper, gap_dtype_for(point, x, y))
 
 
