@@ -10,8 +10,10 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)
 	$(BIN)/inn demo
 
+# The fast tests, and of precision and gradients of each rule the quarter of the day; QUARTER=0 to 3 says which, or all.
+QUARTER ?= today
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not gpu" -n 2
+	$(BIN)/python -m pytest -m "not slow and not gpu" -n 2 --quarter $(QUARTER)
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -m "not gpu" -n 2
@@ -126,7 +128,7 @@ dist: $(STAMP)
 	dist/bare/bin/python tests/packages.py bare README.md
 	mkdir dist/unpacked
 	tar -xzf dist/*.tar.gz -C dist/unpacked --strip-components 1
-	cd dist/unpacked && PYTHONPATH=src $(abspath $(BIN))/python -m pytest -m "not slow and not gpu" -n 2
+	cd dist/unpacked && PYTHONPATH=src $(abspath $(BIN))/python -m pytest -m "not slow and not gpu" -n 2 --quarter $(QUARTER)
 
 # torch first, from the pin: a bare `torch` may pull gigabytes of CUDA.
 $(STAMP): pyproject.toml constraints.txt

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
+import zlib
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -26,6 +30,53 @@ settings.register_profile(
     "tests", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
+
+QUARTERS = 4
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    ours = parser.getgroup("intervalnn")
+    ours.addoption(
+        "--quarter",
+        choices=["all", "today", *map(str, range(QUARTERS))],
+        default="all",
+        help="of the tests that are marked as rotating, which quarter to run; 'today' for another one each day",
+    )
+    ours.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in a random order, drawn from this seed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.quarter == "today":  # settled here, so that all workers run the same
+        config.option.quarter = str(date.today().toordinal() % QUARTERS)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    quarter, seed = config.option.quarter, config.option.shuffle
+    chosen = [f"of the rotating tests only quarter {quarter}: --quarter {quarter}"] if quarter != "all" else []
+    return chosen + ([f"in random order: --shuffle {seed}"] if seed is not None else [])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Any:
+    """Leave the other quarters out, each test in the same one wherever it runs, and shuffle what is left."""
+    result = yield
+    others = [item for item in items if not _has_its_turn(item, config.option.quarter)]
+    config.hook.pytest_deselected(items=others)
+    left_out = set(others)
+    items[:] = [item for item in items if item not in left_out]
+    if config.option.shuffle is not None:
+        Random(config.option.shuffle).shuffle(items)
+    return result
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.freeze()  # what was collected stays, and is much: Python need not look through it again and again
+
+
+def _has_its_turn(item: pytest.Item, quarter: str) -> bool:
+    if quarter == "all" or item.get_closest_marker("rotating") is None:
+        return True
+    return zlib.crc32(item.nodeid.encode()) % QUARTERS == int(quarter)
 
 
 @pytest.fixture(scope="session")

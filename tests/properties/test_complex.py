@@ -187,6 +187,7 @@ def _wide(args: Any) -> Any:
     return pytree.tree_map(convert, args, is_leaf=is_interval)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", [case for case in CASES if _is_complex(case)], ids=str)
 def test_bounds_in_single_precision_contain_the_true_ones_up_to_the_margin(case: Case) -> None:
     """The margin is that of :mod:`properties.test_precision`."""

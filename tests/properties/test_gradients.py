@@ -73,6 +73,7 @@ def _is_finite(case: Case, args: Any) -> bool:
     return all(part.isfinite().all() for bound in bounds for part in (bound.point, bound.below, bound.above))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_gradient_at_zero_gaps_is_nan(case: Case) -> None:
     for pattern in ("no gaps", "at zero"):
@@ -83,6 +84,7 @@ def test_no_gradient_at_zero_gaps_is_nan(case: Case) -> None:
         assert not _is_finite(case, args) or not any(real_parts(part).isnan().any() for part in gradient)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", [case for case in CASES if not is_rounded(case)], ids=str)
 def test_the_gradient_is_the_slope_of_the_bounds(case: Case) -> None:
     for pattern in ("positive", "straddling") if _is_cone(case) else ("no gaps", "positive", "straddling"):

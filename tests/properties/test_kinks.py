@@ -107,28 +107,47 @@ class Slopes:
         """Return how fast each gap opens as those of the arguments do."""
         return (self(step * way) - self.gaps.detach()) / step
 
-    def at_once(self, way: Tensor) -> Tensor:
-        """Return how fast each gap opens at the very start, from two places ahead."""
-        return 2 * self.along(way) - self.along(way, 2e-8)
+    def ways(self, more: int = 8) -> tuple[Way, Way, list[tuple[Way, Way]]]:
+        """Return ways to open the gaps: all alike; at random speeds; and pairs of those that do this in two steps.
 
-    def steady(self, way: Tensor) -> Tensor:
-        """Return whether each gap opens steadily, not with a jump nor as a root does."""
-        once, twice = self.along(way), self.along(way, 2e-8)
-        return once.isfinite() & torch.isclose(once, twice, rtol=1e-2, atol=1e-5)
-
-    def ways(self, count: int = 16) -> list[tuple[Tensor, Tensor]]:
-        """Return random ways to open the gaps, each in two steps."""
+        Some pair opens any two of the gaps in different steps.
+        """
         size = self.closed.shape
         speeds = (0.1 + torch.rand(size, generator=self.random, dtype=torch.float64)) * self.live
-        halves = (torch.rand(size, generator=self.random) < 0.5 for _ in range(count))
-        return [(speeds, self.alike), *((speeds * half, speeds * ~half) for half in halves)]
+        number = torch.arange(len(self.closed))
+        halves = [(number >> bit) % 2 == 1 for bit in range((len(number) - 1).bit_length())]
+        halves += [torch.rand(size, generator=self.random) < 0.5 for _ in range(more)]
+        pairs = [(Way(self, speeds * half), Way(self, speeds * ~half)) for half in halves]
+        return Way(self, self.live.double()), Way(self, speeds), pairs
+
+
+@dataclass
+class Way:
+    """How fast the gaps of a result open as those of all arguments do, each at a speed of its own."""
+
+    slopes: Slopes
+    speeds: Tensor
+
+    @cached_property
+    def once(self) -> Tensor:
+        return self.slopes.along(self.speeds)
+
+    @cached_property
+    def twice(self) -> Tensor:
+        return self.slopes.along(self.speeds, 2e-8)
 
     @property
-    def alike(self) -> Tensor:
-        """The way that opens all gaps alike."""
-        return self.live.double()
+    def at_once(self) -> Tensor:
+        """The slopes at the very start, from two places ahead."""
+        return 2 * self.once - self.twice
+
+    @property
+    def steady(self) -> Tensor:
+        """Whether each gap opens steadily, not with a jump nor as a root does."""
+        return self.once.isfinite() & torch.isclose(self.once, self.twice, rtol=1e-2, atol=1e-5)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", [case for case in CASES if not is_rounded(case)], ids=str)
 def test_the_gradient_on_a_kink_is_the_slope_of_opening_closed_gaps(case: Case) -> None:
     compared = 0
@@ -139,21 +158,21 @@ def test_the_gradient_on_a_kink_is_the_slope_of_opening_closed_gaps(case: Case) 
         slopes = Slopes(case, args, torch.Generator().manual_seed(seed))
         if not slopes.closed.numel() or not slopes.gaps.isfinite().all():
             continue
-        ways = slopes.ways()
-        steady = slopes.steady(ways[0][0]) & slopes.steady(slopes.alike)
-        linear = steady.clone()
-        for first, second in ways:
-            linear &= _near(slopes.along(first) + slopes.along(second), slopes.along(first + second))
+        alike, speeds, pairs = slopes.ways()
+        steady = speeds.steady & alike.steady
+        linear = steady & _near(speeds.once + alike.once, slopes.along(speeds.speeds + alike.speeds))
+        for first, second in pairs:
+            linear &= _near(first.once + second.once, speeds.once)
         weights = torch.rand(slopes.gaps.shape, generator=slopes.random, dtype=torch.float64)
 
         # Where the slope is one number for each gap, the gradient has them all; at a tie, that of opening all alike.
         gradient = torch.where(slopes.live, slopes.gradient(weights * linear), 0.0)
         at_ties = torch.where(slopes.live, slopes.gradient(weights * (steady & ~linear)), 0.0)
 
-        for way, _ in ways:
-            expected = (torch.where(linear, slopes.at_once(way), 0.0) * weights).sum()
-            assert _near(gradient @ way, expected), f"{place}: {gradient @ way}, not {expected}"
-        expected = (torch.where(steady & ~linear, slopes.at_once(slopes.alike), 0.0) * weights).sum()
+        for way in (speeds, *(first for first, _ in pairs)):
+            expected, found = (torch.where(linear, way.at_once, 0.0) * weights).sum(), gradient @ way.speeds
+            assert _near(found, expected), f"{place}: {found}, not {expected}"
+        expected = (torch.where(steady & ~linear, alike.at_once, 0.0) * weights).sum()
         assert _near(at_ties.sum(), expected), f"{place}: {at_ties.sum()}, not {expected}, where values tie"
         compared += int(steady.sum())
     assert compared or not slopes.closed.numel() or not slopes.gaps.numel(), "nothing was compared"

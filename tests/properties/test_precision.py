@@ -69,6 +69,7 @@ def _has_kernel(case: Case, args: Any) -> bool:
     return True
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_bounds_in_lower_precision_contain_the_true_ones_up_to_the_margin(case: Case) -> None:
     for (name, (point, gap)), pattern in itertools.product(PRECISIONS.items(), ("positive", "straddling", "tiny")):
@@ -99,6 +100,7 @@ def _broken(x: Interval, what: str) -> Interval:
 
 
 # Of an index that is not finite, the model itself makes an error.
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", [c for c in CASES if _is_real(c) and c not in comparisons.PLACES], ids=str)
 def test_what_is_not_finite_never_gives_finite_bounds_that_are_wrong(case: Case) -> None:
     faults = ("nan both gaps", "inf both gaps", "inf above", "nan point", "inf point")
@@ -210,6 +212,7 @@ def _lopsided(x: Interval, how: str) -> Interval:
 UNEVEN = {aten.upsample_bicubic2d, aten._upsample_bicubic2d_aa}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_small_gaps_are_not_lost_beside_large_ones(case: Case) -> None:
     """Here the margin of each component is made of its own point and gap, not of the largest."""
