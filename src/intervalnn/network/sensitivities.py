@@ -12,7 +12,7 @@ from intervalnn.network.call import Call
 from intervalnn.network.gaps import Gaps
 from intervalnn.network.given import recordable
 from intervalnn.network.plan import Plan
-from intervalnn.network.recompute import Segments
+from intervalnn.network.recompute import recomputed
 from intervalnn.network.turns import TURNS
 from intervalnn.network.ways import Way, outputs
 
@@ -29,7 +29,7 @@ def slopes(plan: Plan, gaps: Mapping[str, Gaps], call: Call, way: Way) -> dict[s
         way: How the program is run.
     """
     if way.compiled:  # for a single call no compiler pays
-        way = Way(Segments)
+        way = Way(recomputed)
     with torch.inference_mode(False), torch.enable_grad(), TURNS.together():
         found = outputs(plan, [recordable(x) for x in call.tensors], way)
         width = torch.stack([_real(x.width).double().mean() for x in found if isinstance(x, Interval)]).mean()
