@@ -217,3 +217,19 @@ def test_an_input_that_is_written_to_and_shares_its_memory_is_refused(parts: Any
 
     with pytest.raises(ValueError, match=r"writes to an input that shares its memory.*pass x\.clone\(\)"):
         net(x, y)
+
+
+def encoder(**options: Any) -> nn.TransformerEncoder:
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+    return nn.TransformerEncoder(layer, 1, **options).eval()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_a_fast_path_that_gives_other_values_is_refused_with_the_way_out() -> None:
+    x, padding = torch.randn(2, 5, 4), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+
+    with pytest.raises(ValueError, match=r"puts zeros where there is padding.*enable_nested_tensor=False"):
+        inn.IntervalNetwork(encoder())(x, src_key_padding_mask=padding)
+
+    model = encoder(enable_nested_tensor=False)
+    assert torch.allclose(inn.IntervalNetwork(model)(x, None, padding).point, model(x, None, padding), atol=1e-6)

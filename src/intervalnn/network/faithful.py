@@ -20,6 +20,11 @@ from intervalnn.network.twin import Twin
 
 __all__ = ["Witness", "own_random_numbers"]
 
+_TWO_PATHS = (
+    "has no one output to bound: without gradients, torch.nn.TransformerEncoder puts zeros where there is padding, and "
+    "with gradients other values. Build it with enable_nested_tensor=False, or call "
+    "torch.backends.mha.set_fastpath_enabled(False)"
+)
 _REPEATS = 8  # calls of a model that draws random numbers, beside those with the least and the largest numbers
 
 
@@ -75,13 +80,13 @@ class Witness:
         if self.draws:  # what it draws may matter in one call of a hundred, or not at all
             yield from (_least_numbers, _largest_numbers, *[contextlib.nullcontext] * _REPEATS)
 
-    @torch.no_grad()
-    def _run(self, tensors: Sequence[Tensor]) -> list[Any] | None:
+    def _run(self, tensors: Sequence[Tensor], *, gradients: bool = False) -> list[Any] | None:
         """Return what the model returns, or None if it takes no such input; it may write to copies of its inputs."""
         given = zip(tensors, self.wanted, self.inputs[0], strict=True)
         args, kwargs = self.call.rebuild([laid_out(x, own).requires_grad_(wanted) for x, wanted, own in given])
         try:
-            return _parts(*Structure.of(self.twin.module(*args, **kwargs)))
+            with torch.set_grad_enabled(gradients):
+                return _parts(*Structure.of(self.twin.module(*args, **kwargs)))
         except Exception:
             return None
 
@@ -92,8 +97,17 @@ class Witness:
     def _refuse(self, own: list[Any] | None, found: list[Any], place: int) -> None:
         """Raise if two outputs differ; the model may refuse the second input, which nobody gave, and a second call."""
         off = "" if own is None else _difference(own, found)
+        if off and self._is_without_fast_path(found, place):
+            raise ValueError(f"{type(self.model).__name__} {_TWO_PATHS}")
         if off:
             raise ValueError(self._told(f"for {('the', 'a second')[place]} input its captured program returns {off}"))
+
+    def _is_without_fast_path(self, found: list[Any], place: int) -> bool:
+        """Say whether the program is what an encoder of torch computes where gradients count."""
+        if not any(isinstance(module, nn.TransformerEncoder) for module in self.model.modules()):
+            return False
+        own = self._run(self.inputs[place], gradients=True)
+        return own is not None and not _difference(own, found)
 
     def _told(self, what: str) -> str:
         changed = _changed(self.twin.module, self.before)
