@@ -146,8 +146,8 @@ class IntervalNetwork(IntervalWeights):
         """
         call = Call.of(args, kwargs)
         plan, way = self._look_up(call)  # from which on a number of layers has names
-        closed = {name: self.closed(name) for name in self.names}
-        plan = plan.with_gaps({self.gaps_of(name): gaps for name, gaps in closed.items()})
+        closed = {name: self._closed(name) for name in self.names}
+        plan = plan.with_gaps({self._gaps_of(name): gaps for name, gaps in closed.items()})
         return slopes(plan, closed, call, way)
 
     def balance(self, *args: Any, **kwargs: Any) -> dict[str, float]:

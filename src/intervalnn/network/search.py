@@ -21,7 +21,7 @@ from intervalnn.network.programs import Programs
 from intervalnn.network.side_effects import refuse_training
 from intervalnn.network.turns import TURNS
 from intervalnn.network.undisturbed import undisturbed
-from intervalnn.network.weights import IntervalWeights
+from intervalnn.network.weights import IntervalWeights, choose_by, gaps_in, refuse_changed
 from intervalnn.table import MissingRuleError
 from intervalnn.torch_private import hooks_of, own_parameters
 
@@ -55,7 +55,7 @@ class Search:
             if seen != self._seen:
                 self.programs, self._seen = Programs(), seen
             if held != self._held:
-                weights.refuse_changed()
+                refuse_changed(weights)
             self._held = held
             return self.programs
 
@@ -100,7 +100,7 @@ def _captured(weights: IntervalWeights, call: Call, before: Sequence[Program]) -
     except UnexplainedError:
         refuse_call(weights.model, call)
         raise
-    weights.choose_by(program)
+    choose_by(weights, program)
     return program
 
 
@@ -113,4 +113,4 @@ def planned(program: Program, weights: IntervalWeights, intervals: Collection[in
         intervals: Which of the inputs are intervals, by their place among the tensors of a call.
     """
     inputs = [name for name, source in program.sources.items() if source.index in intervals]
-    return Plan.of(program, weights.model, weights.gaps_in(program), weights.form, inputs)
+    return Plan.of(program, weights.model, gaps_in(weights, program), weights.form, inputs)

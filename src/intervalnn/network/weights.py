@@ -16,7 +16,7 @@ from intervalnn.network.lift import Form
 from intervalnn.network.plan import refuse_other
 from intervalnn.network.program import Program
 
-__all__ = ["IntervalWeights"]
+__all__ = ["IntervalWeights", "choose_by", "gaps_in", "refuse_changed"]
 
 
 class IntervalWeights(nn.Module):
@@ -68,30 +68,18 @@ class IntervalWeights(nn.Module):
                 if not hasattr(parent, step):
                     parent.add_module(step, nn.Module())
                 parent = getattr(parent, step)
-            parent.add_module(last, self.closed(name))
+            parent.add_module(last, self._closed(name))
         self.gaps, self._names = gaps.train(self.training), chosen
 
-    def choose_by(self, program: Program) -> None:
-        """Give gaps to the last layers of a program, if a number of layers was asked for and they have none yet."""
-        if self._names is None:
-            assert isinstance(self.layers, int)
-            self._choose(last(self.layers, program, self._own))
-
-    def closed(self, name: str) -> Gaps:
+    def _closed(self, name: str) -> Gaps:
         """Return new gaps for a parameter, all zero."""
         return Gaps(self.model.get_parameter(name), self.kind, self.cap)
 
-    def gaps_of(self, name: str) -> Gaps:
+    def _gaps_of(self, name: str) -> Gaps:
         """Return the gaps around a parameter that has some."""
         gaps = self.gaps.get_submodule(self._own[name])
         assert isinstance(gaps, Gaps)
         return gaps
-
-    def gaps_in(self, program: Program) -> dict[str, Gaps]:
-        """Return the gaps of all parameters that a program reads, by the program's names for these."""
-        names, sources = set(self.names), program.sources.items()
-        own = {name: self._own.get(s.name) for name, s in sources if s.kind == "parameter"}
-        return {name: self.gaps_of(parameter) for name, parameter in own.items() if parameter in names}
 
     @property
     def names(self) -> list[str]:
@@ -108,18 +96,6 @@ class IntervalWeights(nn.Module):
         _ = self.names
         return super().named_parameters(*args, **kwargs)
 
-    def refuse_changed(self) -> None:
-        """Raise if the model's parameters are not those around which the intervals were put, or have another shape."""
-        now = tied(self.model)
-        if now != self._own:
-            names = ", ".join(sorted({f"'{name}'" for name, _ in now.items() ^ self._own.items()}))
-            raise ValueError(
-                f"parameters of the model were tied together, untied, added or removed ({names}) since the intervals "
-                "were put around them; make a new IntervalNetwork"
-            )
-        for name in self._names or ():
-            refuse_other(name, self.gaps_of(name), self.model.get_parameter(name), "make a new IntervalNetwork")
-
     # --- their values ---
 
     def weight_intervals(self) -> dict[str, Interval]:
@@ -128,7 +104,7 @@ class IntervalWeights(nn.Module):
         for name, own in self._own.items():
             point = self.model.get_parameter(name).detach()
             has_gaps = own in names
-            result[name] = self.gaps_of(name).interval(point, self.form.gap_dtype) if has_gaps else Interval.of(point)
+            result[name] = self._gaps_of(name).interval(point, self.form.gap_dtype) if has_gaps else Interval.of(point)
         return result
 
     @torch.no_grad()
@@ -147,7 +123,7 @@ class IntervalWeights(nn.Module):
                 f"'{name}' is a point: it is not among the interval layers ({', '.join(self.names) or 'none'}); "
                 "choose it with the argument layers"
             )
-        self.gaps_of(name).set(name, below, above)
+        self._gaps_of(name).set(name, below, above)
 
     def project(self) -> None:
         """Cut negative gaps (Sec. 3), after a step of an optimiser.
@@ -156,14 +132,14 @@ class IntervalWeights(nn.Module):
         share of the gradient, so clipping waits until after the step.
         """
         for name in self.names:
-            self.gaps_of(name).project()
+            self._gaps_of(name).project()
 
     def balance_by(self, sensitivities: Mapping[str, float]) -> None:
         """Scale what is trained of each parameter by one over its sensitivity; see :meth:`IntervalNetwork.balance`."""
         most = max(sensitivities.values(), default=0.0)
         for name, own in sensitivities.items():
             # One that nothing depends on here may matter elsewhere: it goes as carefully as the most sensitive one.
-            sensitivity, gaps = own or most, self.gaps_of(name)
+            sensitivity, gaps = own or most, self._gaps_of(name)
             if sensitivity > 0:
                 gaps.rescale(gaps.scale.new_tensor(1 / sensitivity))
 
@@ -179,3 +155,30 @@ class IntervalWeights(nn.Module):
         self.model._apply(fn, recurse)
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
+
+
+def choose_by(weights: IntervalWeights, program: Program) -> None:
+    """Give gaps to the last layers of a program, if a number of layers was asked for and they have none yet."""
+    if weights._names is None:
+        assert isinstance(weights.layers, int)
+        weights._choose(last(weights.layers, program, weights._own))
+
+
+def gaps_in(weights: IntervalWeights, program: Program) -> dict[str, Gaps]:
+    """Return the gaps of all parameters that a program reads, by the program's names for these."""
+    names, sources = set(weights.names), program.sources.items()
+    own = {name: weights._own.get(s.name) for name, s in sources if s.kind == "parameter"}
+    return {name: weights._gaps_of(parameter) for name, parameter in own.items() if parameter in names}
+
+
+def refuse_changed(weights: IntervalWeights) -> None:
+    """Raise if the model's parameters are not those around which the intervals were put, or have another shape."""
+    now = tied(weights.model)
+    if now != weights._own:
+        names = ", ".join(sorted({f"'{name}'" for name, _ in now.items() ^ weights._own.items()}))
+        raise ValueError(
+            f"parameters of the model were tied together, untied, added or removed ({names}) since the intervals "
+            "were put around them; make a new IntervalNetwork"
+        )
+    for name in weights._names or ():
+        refuse_other(name, weights._gaps_of(name), weights.model.get_parameter(name), "make a new IntervalNetwork")
