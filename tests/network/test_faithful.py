@@ -219,6 +219,15 @@ def test_an_input_that_is_written_to_and_shares_its_memory_is_refused(parts: Any
         net(x, y)
 
 
+def test_a_weight_that_the_model_writes_to_is_named() -> None:
+    def drift(m: Any, x: Tensor) -> Tensor:
+        m.layer.weight.data.mul_(1.01)
+        return x * m.layer.weight.sum()
+
+    with pytest.raises(ValueError, match=r"its forward changes 'layer\.weight', which it may read in the next call"):
+        inn.IntervalNetwork(_Model(drift).eval())(torch.ones(2, 3), torch.ones(2, 3))
+
+
 def encoder(**options: Any) -> nn.TransformerEncoder:
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
     return nn.TransformerEncoder(layer, 1, **options).eval()

@@ -682,6 +682,16 @@ def test_transforms_of_torch_are_refused_with_what_to_do(transform: Any, known: 
     assert torch.equal(net(X).point, net.model(X)) and not in_transform()
 
 
+def test_derivatives_in_forward_mode_are_refused_with_what_to_do() -> None:
+    net = inn.IntervalNetwork(small())
+    net.set_gaps("2.weight", 0.1, 0.1)
+
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError, match=r"forward mode.*functional\.jvp"):
+        net(torch.autograd.forward_ad.make_dual(X, X))
+
+    assert torch.autograd.functional.jvp(lambda x: net(x).width, X, X)[1].any()
+
+
 def test_what_the_refusal_of_a_transform_advises_works() -> None:
     net = inn.IntervalNetwork(small())
     net.set_gaps("2.weight", 0.1, 0.1)

@@ -42,10 +42,16 @@ def refuse_failure(error: Exception, model: nn.Module, plan: Plan, call: Call, i
 
     Raises:
         ValueError: If the model itself does not take the call.
+        RuntimeError: If derivatives are asked for in forward mode.
         MissingRuleError: If it does, so that a rule has failed; the message has the operation and the model's line.
     """
     if isinstance(error, MissingRuleError | ValueError | MemoryError | torch.OutOfMemoryError):
         return
+    if "jvp function" in str(error):
+        raise RuntimeError(
+            "an IntervalNetwork has no derivatives in forward mode (torch.autograd.forward_ad); take them in reverse, "
+            "by torch.autograd.grad, torch.autograd.functional.jacobian or torch.autograd.functional.jvp"
+        ) from error
     refuse_call(model, call)
     found = _failing(plan, inputs)
     if found is None:

@@ -110,11 +110,10 @@ class Witness:
         return own is not None and not _difference(own, found)
 
     def _told(self, what: str) -> str:
-        changed = _changed(self.twin.module, self.before)
+        changed = [*_changed(self.twin.module, self.before), *_written(self.twin.module, self.model)]
         names = ", ".join(f"'{name}'" for name in changed)
-        several = "s" if len(changed) > 1 else ""
         why = (
-            f"its forward changes the attribute{several} {names}, which it may read in the next call"
+            f"its forward changes {names}, which it may read in the next call"
             if changed
             else "it draws random numbers"
             if self.draws or self.draws_itself
@@ -273,6 +272,12 @@ def _attributes(model: nn.Module) -> dict[str, tuple[Any, int]]:
         for key, value in items.items()
         if key not in _BOOKKEEPING
     }
+
+
+def _written(own: nn.Module, model: nn.Module) -> list[str]:
+    """Return the names of parameters that are others than the model's."""
+    before = dict(model.named_parameters())
+    return [name for name, p in own.named_parameters() if name in before and not torch.equal(p, before[name])]
 
 
 _BOOKKEEPING = set(vars(nn.Module()))
