@@ -76,8 +76,9 @@ def own_parameters(module: nn.Module) -> Mapping[str, nn.Parameter | None]:
 
 def hooks_of(module: nn.Module) -> tuple[Any, ...]:
     """Return the hooks that a call of a module runs, before its forward and behind."""
-    own = module.__dict__
-    return *own["_forward_pre_hooks"].values(), *own["_forward_hooks"].values()
+    own = module.__dict__  # looked at in every call of a network, so fast
+    before, behind = own["_forward_pre_hooks"], own["_forward_hooks"]
+    return (*before.values(), *behind.values()) if before or behind else ()
 
 
 def shallow_copy(module: Module) -> Module:

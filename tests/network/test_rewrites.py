@@ -6,6 +6,10 @@ import torch
 from torch import Tensor, nn
 
 import intervalnn as inn
+from intervalnn.network.call import Call
+from intervalnn.network.capture import capture
+from intervalnn.network.search import planned
+from intervalnn.rules.products.factors import Repeated
 
 
 def test_a_count_by_itself_is_bounded_as_a_product_of_whole_numbers() -> None:
@@ -27,3 +31,16 @@ def test_a_count_by_itself_is_bounded_as_a_product_of_whole_numbers() -> None:
 
     assert torch.equal(bounds.point, model(x))
     assert bool((bounds.lower == 1).all()) and bool((bounds.upper == 4).all())
+
+
+def test_the_captured_program_stays_as_it_is() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 2, 1), nn.Upsample(scale_factor=2), nn.Conv2d(2, 1, 3, padding=1)).eval()
+    net, x = inn.IntervalNetwork(model, kind="input"), torch.ones(1, 1, 4, 4)
+    program = capture(model, Call.of((x,), {}))
+    before = str(program.graph)
+
+    plan = planned(program, net)
+
+    called = {node.target for node in plan.lifted.run.graph.nodes}
+    assert Repeated in called and plan.lifted.stretched  # it was rewritten
+    assert str(program.graph) == before

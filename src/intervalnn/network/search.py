@@ -62,8 +62,10 @@ class Search:
 
 def _mode_of(module: nn.Module) -> Any:
     """Return in what mode a module is: whether in training, and which hooks it has, or a forward of its own."""
-    own, hooks = module.__dict__.get("forward"), hooks_of(module)
-    return (module.training, *hooks, own) if hooks or own is not None else module.training
+    hooks = hooks_of(module)
+    if hooks or "forward" in module.__dict__:
+        return module.training, *hooks, module.__dict__.get("forward")
+    return module.training
 
 
 def _found_or_made(programs: Programs, key: Hashable, weights: IntervalWeights, call: Call) -> Plan:
