@@ -12,20 +12,22 @@ from torch import nn
 
 from intervalnn.calibration.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
+from intervalnn.network.accepted import gap_dtype_of, refuse_model
 from intervalnn.network.call import Call
 from intervalnn.network.compiling import compiled
 from intervalnn.network.cutting import cut, joined
 from intervalnn.network.explanation import Explanation
 from intervalnn.network.gaps import Kind
 from intervalnn.network.given import refuse_call_from_here, refuse_inputs
+from intervalnn.network.interval_weights import IntervalWeights
 from intervalnn.network.layers import Layers
+from intervalnn.network.lift import Form
 from intervalnn.network.parts import Structure
 from intervalnn.network.plan import Plan
 from intervalnn.network.recompute import recomputing, way_now
 from intervalnn.network.search import Search
 from intervalnn.network.sensitivities import mean_gap, slopes
 from intervalnn.network.ways import Way, bounds, uncompiled
-from intervalnn.network.weights import IntervalWeights
 from intervalnn.prediction import Prediction
 
 __all__ = ["IntervalNetwork"]
@@ -73,7 +75,8 @@ class IntervalNetwork(IntervalWeights):
         exact: bool = False,
         gap_dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(model, layers, kind=kind, cap=cap, exact=exact, gap_dtype=gap_dtype)
+        refuse_model(model, IntervalNetwork)
+        super().__init__(model, layers, kind, cap, Form(exact, gap_dtype_of(model, gap_dtype)))
         # What predict does to the bounds, first the one, then the other; a call returns them as they are.
         self.offsets: Callable[[Prediction], Prediction] | None = None
         self.calibration: Callable[[Prediction], Prediction] | None = None

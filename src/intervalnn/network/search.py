@@ -15,13 +15,13 @@ from intervalnn.network.capture_errors import UnexplainedError
 from intervalnn.network.failures import refuse_call
 from intervalnn.network.faithful import Witness, own_random_numbers
 from intervalnn.network.given import autocast_dtypes, refuse_elsewhere, refuse_no_tensor
+from intervalnn.network.interval_weights import IntervalWeights, choose_by, gaps_in, refuse_changed
 from intervalnn.network.plan import Plan
 from intervalnn.network.program import Program
 from intervalnn.network.programs import Programs
 from intervalnn.network.side_effects import refuse_training
 from intervalnn.network.turns import TURNS
 from intervalnn.network.undisturbed import undisturbed
-from intervalnn.network.weights import IntervalWeights, choose_by, gaps_in, refuse_changed
 from intervalnn.table import MissingRuleError
 from intervalnn.torch_private import hooks_of, own_parameters
 

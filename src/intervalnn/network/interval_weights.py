@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.accepted import gap_dtype_of, refuse_model, refuse_not_finite
+from intervalnn.network.accepted import refuse_not_finite
 from intervalnn.network.gaps import Gaps, Kind
 from intervalnn.network.layers import Layers, chosen, did_you_mean, last, tied
 from intervalnn.network.lift import Form
@@ -20,24 +20,20 @@ __all__ = ["IntervalWeights", "choose_by", "gaps_in", "refuse_changed"]
 
 
 class IntervalWeights(nn.Module):
-    """A model whose parameters have become intervals; :class:`intervalnn.IntervalNetwork` says what it takes."""
+    """A model whose parameters have become intervals.
 
-    def __init__(
-        self,
-        model: nn.Module,
-        layers: Layers = "all",
-        *,
-        kind: Kind = "weight",
-        cap: float | None = None,
-        exact: bool = False,
-        gap_dtype: torch.dtype | None = None,
-    ) -> None:
+    Args:
+        model: The model, one that is accepted.
+        layers: Which layers get intervals; :class:`intervalnn.IntervalNetwork` says how.
+        kind: What has a gap of its own.
+        cap: The largest gap, as a multiple of the parameter's root mean square.
+        form: How products are bounded.
+    """
+
+    def __init__(self, model: nn.Module, layers: Layers, kind: Kind, cap: float | None, form: Form) -> None:
         super().__init__()
-        refuse_model(model, IntervalWeights)
         self._model = (model,)  # in a tuple, so that it is no submodule and its parameters are not ours
-        self.layers = layers
-        self.form = Form(exact, gap_dtype_of(model, gap_dtype))
-        self.kind, self.cap = kind, cap
+        self.layers, self.kind, self.cap, self.form = layers, kind, cap, form
         self.gaps = nn.Module()
         self._names: list[str] | None = None
         self._own = tied(model)
