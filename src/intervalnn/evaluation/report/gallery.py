@@ -215,6 +215,7 @@ def _rendered(group: Group, kind: str, number: int, drawn: Drawn) -> tuple[str, 
     svg, pdf = io.BytesIO(), io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "path"}):
         figure.savefig(svg, format="svg", dpi=150, metadata={"Date": None})
+    figure.set_layout_engine("none")  # it is laid out, and stays as it is
     figure.savefig(pdf, format="pdf", dpi=150, metadata={"CreationDate": None})
     address = "data:image/svg+xml;base64," + base64.b64encode(svg.getvalue()).decode()
     caption = caption.replace(" %", "\N{NO-BREAK SPACE}%")

@@ -52,4 +52,5 @@ def save(drawn: Any, path: Path) -> list[Path]:
         written.append(path.with_name(f"{path.name}.{form}"))
         with replacing(written[-1]) as temporary:
             drawn.savefig(temporary, format=form, **options)
+        drawn.set_layout_engine("none")  # it is laid out, and stays as it is
     return written
