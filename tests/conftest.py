@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import shutil
 import signal
 import zlib
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -65,7 +66,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = set(others)
     items[:] = [item for item in items if item not in left_out]
     if config.option.shuffle is not None:
-        Random(config.option.shuffle).shuffle(items)
+        random.Random(config.option.shuffle).shuffle(items)
     return result
 
 
@@ -77,6 +78,14 @@ def _has_its_turn(item: pytest.Item, quarter: str) -> bool:
     if quarter == "all" or item.get_closest_marker("rotating") is None:
         return True
     return zlib.crc32(item.nodeid.encode()) % QUARTERS == int(quarter)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Draw the same numbers in each test, whichever ran before it in this process."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - what libraries draw from it
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")
