@@ -79,10 +79,26 @@ def test_a_right_line_does_what_it_promises(key: str, tmp_path: Path) -> None:
     assert code == 0
 
 
-@pytest.mark.parametrize("shell", [{}, {"PYTHONIOENCODING": "ascii"}], ids=str)
-def test_a_shell_sees_the_same(shell: dict[str, str], tmp_path: Path) -> None:
-    words = ["report", "run.json", "--out", "grö\udcff.html"]
+REPORT = ["report", "run.json", "--out", "grö\udcff.html"]
+ASCII = {"PYTHONIOENCODING": "ascii"}
 
-    assert commands.check(Line(words), tmp_path / "good", shell) == 0
-    assert commands.check(Line([*words, "--nothing"]), tmp_path / "usage", shell) == 2
-    assert commands.check(Line(["report", "empty", "--debug"]), tmp_path / "debug", shell) == 1
+
+@pytest.mark.parametrize(
+    ("words", "shell", "code"),
+    [
+        (REPORT, ASCII, 0),
+        ([*REPORT, "--nothing"], {}, 2),
+        (["report", "empty", "--debug"], {}, 1),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                (REPORT, {}, 0),
+                ([*REPORT, "--nothing"], ASCII, 2),
+                (["report", "empty", "--debug"], ASCII, 1),
+            )
+        ),
+    ],
+    ids=ascii,
+)
+def test_a_shell_sees_the_same(words: list[str], shell: dict[str, str], code: int, tmp_path: Path) -> None:
+    assert commands.check(Line(words), tmp_path, shell) == code

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from intervalnn.evaluation.records import Run
 from intervalnn.methods import ConstantWidth, MCDropout
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.paper import demo
-from intervalnn.paper.experiments import deconvolution, fig_schematic, reproduce, scales
+from intervalnn.paper.experiments import deconvolution, fig_schematic, reproduce, run_time, scales
 from intervalnn.training.loop import fit
 
 TINY = replace(
@@ -33,7 +34,8 @@ TINY = replace(
 
 
 def test_the_demo_shows_every_method_and_draws_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    console = Console(record=True, width=120, file=io.StringIO())
+    console, clock = Console(record=True, width=120, file=io.StringIO()), itertools.count(1.0)
+    monkeypatch.setattr(run_time, "seconds", lambda *_: next(clock))  # or each method would be fitted three times
     monkeypatch.setitem(scales.DECONVOLUTION, "quick", TINY)
     monkeypatch.setattr(fig_schematic, "EPOCHS", 10)
     monkeypatch.setattr(fig_schematic, "FIT_EPOCHS", 10)

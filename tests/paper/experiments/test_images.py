@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,7 @@ from click.testing import CliRunner
 
 from intervalnn.cli import main
 from intervalnn.evaluation.records import Run
-from intervalnn.paper.experiments import images, scales
-from intervalnn.paper.experiments.reproduce import draw_images
+from intervalnn.paper.experiments import images, reproduce, run_time, scales
 from intervalnn.prediction import Prediction
 
 TINY = replace(
@@ -39,7 +39,11 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("task", ["ct", *(pytest.param(task, marks=pytest.mark.slow) for task in ("mri", "denoising"))])
-def test_a_task_runs_from_phantoms_to_the_page_and_goes_on(task: str, tmp_path: Path) -> None:
+def test_a_task_runs_from_phantoms_to_the_page_and_goes_on(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(1.0)
+    monkeypatch.setattr(run_time, "seconds", lambda *_: next(clock))  # or each method would be fitted three times
     shown = CliRunner().invoke(main, ["reproduce", task, "--out", str(tmp_path)], catch_exceptions=False)
 
     page = (tmp_path / "README.md").read_text()
@@ -53,6 +57,7 @@ def test_a_task_runs_from_phantoms_to_the_page_and_goes_on(task: str, tmp_path: 
     run_without.save(tmp_path / "seed-0.json", overwrite=True)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("*") if path.is_file()}
 
+    monkeypatch.setattr(reproduce, "draw_images", lambda *_, **__: [])
     CliRunner().invoke(main, ["reproduce", task, "--out", str(tmp_path)], catch_exceptions=False)
 
     again = Run.load(tmp_path / "seed-0.json")
@@ -122,7 +127,7 @@ def test_a_method_that_no_scaling_brings_to_coverage_is_listed_and_stops_nothing
 
     images.run(setting, images.Data(setting, tmp_path / "work", print), tmp_path, print)
     (tmp_path / "seed-0.npz").unlink()  # a run that was passed on without its pictures
-    draw_images(tmp_path)
+    reproduce.draw_images(tmp_path)
 
     run = Run.load(tmp_path / "seed-0.json")
     assert "no factor keeps this promise" in run.settings["curves"]["flat"]["refused"]
