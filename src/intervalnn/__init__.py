@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         ProbOut,
         QuantileHeads,
     )
-    from intervalnn.network import IntervalNetwork
+    from intervalnn.network import IntervalNetwork, Scout
     from intervalnn.paper import bayes, models
     from intervalnn.prediction import Method, Prediction
     from intervalnn.saving import load
@@ -45,6 +45,7 @@ __all__ = [
     "ProbOut",
     "QuantileHeads",
     "Results",
+    "Scout",
     "__version__",
     "apply",
     "bayes",
@@ -82,7 +83,7 @@ _HOMES = {
         "ProbOut",
         "QuantileHeads",
     ),
-    "network": ("IntervalNetwork",),
+    "network": ("IntervalNetwork", "Scout"),
     "paper": ("bayes", "models"),
     "prediction": ("Method", "Prediction"),
     "saving": ("load",),

@@ -76,7 +76,7 @@ def warn_if_random(model: Model) -> None:
 
 def new_network(model: nn.Module, network: Network) -> IntervalNetwork:
     """Return an interval network around a model, all gaps closed."""
-    options = config.settings(network, "kind", "cap", "exact")
+    options = config.settings(network, "kind", "cap", "exact", "scout")
     dtype: torch.dtype | None = getattr(torch, network.gap_dtype) if network.gap_dtype else None
     return IntervalNetwork(model, _layers(network.layers), gap_dtype=dtype, **options)
 

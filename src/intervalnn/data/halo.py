@@ -157,12 +157,17 @@ def _probe(x: Tensor, axis: int, length: int, stride: int) -> Tensor:
 
 
 def _traced(method: Method, probe: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """Return the points, with one axis in front, and where along it anything is NaN."""
+    """Return the points, with one axis in front, and where along it NaN in an input shows.
+
+    Gaps that are not a number are infinite at an output. So what counts is what is not finite any more, where it is in
+    the first sample, which has no NaN.
+    """
     # Other ways to convolve mix positions that do not depend on each other, which NaN would show.
     with torch.backends.cudnn.flags(enabled=False), torch.backends.nnpack.flags(enabled=False):
         parts = predicted_parts(method, probe.movedim(2, 2 + axis))
     first = {name: part.movedim(2 + axis, 2) for name, part in parts.items()}
-    nan = torch.stack([part.isnan().transpose(1, 2).flatten(2).any(2) for part in first.values()]).any(0)
+    lost = (~part.isfinite() & part[:1].isfinite() for part in first.values())
+    nan = torch.stack([part.transpose(1, 2).flatten(2).any(2) for part in lost]).any(0)
     return first["point"], nan
 
 

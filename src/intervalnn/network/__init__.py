@@ -1,5 +1,6 @@
 """From a module to bounds: its program, the program over intervals, and the gaps around its weights."""
 
 from intervalnn.network.network import IntervalNetwork
+from intervalnn.network.scout import Scout
 
-__all__ = ["IntervalNetwork"]
+__all__ = ["IntervalNetwork", "Scout"]

@@ -56,6 +56,7 @@ class Facts(dict[fx.Node, Fact]):
         for node in program.graph.nodes:
             copies[node] = self.graph.node_copy(node, copies.__getitem__)
             copies[node].meta["of"] = node
+        self.named = {node.name: copy for node, copy in copies.items()}  # by their names in the program
 
     def find(self, node: fx.Node) -> None:
         """Take up the fact of a node, by those of what it takes."""

@@ -109,6 +109,16 @@ class Gaps(nn.Module):
         for gap, new in zip(self.sides, given, strict=False):  # the second of two equal ones is left over
             gap.copy_(new / self.scale if bool(self.scale > 0) else new)
 
+    def closed(self) -> Gaps:
+        """Return gaps of the same kind around zeros of the same shape, all zero."""
+        other = Gaps(torch.zeros(self.shape, dtype=self.dtype, device=self.scale.device))
+        other.train(self.training)
+        return other
+
+    def around_zero(self) -> Interval:
+        """Return the interval around zero."""
+        return self.interval(torch.zeros(self.shape, dtype=self.dtype, device=self.scale.device))
+
     @torch.no_grad()
     def project(self) -> None:
         """Cut what an optimiser has moved too far: negative gaps (Sec. 3), and shares that change a weight's sign."""

@@ -87,6 +87,11 @@ class IntervalWeights(nn.Module):
             )
         return self._names
 
+    @property
+    def _opening(self) -> list[str]:
+        """Names of all that opens the bounds."""
+        return self.names
+
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
         """Return an iterator over the gaps, by name."""
         _ = self.names
@@ -127,7 +132,7 @@ class IntervalWeights(nn.Module):
         The network does so where it reads them, and lets them come back. With several processes each sees only its
         share of the gradient, so clipping waits until after the step.
         """
-        for name in self.names:
+        for name in self._opening:
             self._gaps_of(name).project()
 
     def balance_by(self, sensitivities: Mapping[str, float]) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from intervalnn.network.program import Program
 from intervalnn.table import lookup
 
-__all__ = ["Layers", "chosen", "did_you_mean", "last", "tied"]
+__all__ = ["Layers", "chosen", "did_you_mean", "last", "layer_of", "tied"]
 
 Layers = str | int | Iterable[str] | Callable[[str, nn.Module], bool]
 
@@ -27,7 +27,7 @@ def tied(model: nn.Module) -> dict[str, str]:
     }
 
 
-def _layer(name: str) -> str:
+def layer_of(name: str) -> str:
     """Return the name of the layer that a parameter belongs to."""
     return name.rpartition(".")[0].partition("parametrizations")[0].rstrip(".")
 
@@ -42,7 +42,7 @@ def chosen(model: nn.Module, layers: Layers) -> list[str]:
             )
         return names
     if callable(layers) and not isinstance(layers, nn.Module | type):
-        return [name for name in names if layers(_layer(name), model.get_submodule(_layer(name)))]
+        return [name for name in names if layers(layer_of(name), model.get_submodule(layer_of(name)))]
     known: Any = list(layers) if isinstance(layers, Iterable) and not isinstance(layers, Tensor) else [layers]
     if not all(isinstance(wanted, str) for wanted in known):
         raise TypeError(
@@ -59,7 +59,7 @@ def chosen(model: nn.Module, layers: Layers) -> list[str]:
 
 
 def _known(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(part for name in names for part in (_layer(name), name) if part))
+    return list(dict.fromkeys(part for name in names for part in (layer_of(name), name) if part))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -71,7 +71,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def last(count: int, program: Program, own: Mapping[str, str]) -> list[str]:
     """Return the parameters of the last ``count`` weight layers, by when they first run."""
-    order = list(dict.fromkeys(_layer(name) for name in _weights_in_order(program)))
+    order = list(dict.fromkeys(layer_of(name) for name in _weights_in_order(program)))
     if not order:
         raise ValueError(
             f"layers={count} asks for the last weight layers (linear, convolution, embedding), and none of the model's "
@@ -80,7 +80,7 @@ def last(count: int, program: Program, own: Mapping[str, str]) -> list[str]:
     if not 0 < count <= len(order):
         raise ValueError(f"layers must be between 1 and {len(order)}, the number of weight layers, got {count}")
     last = set(order[-count:])
-    return [name for name in own if _layer(name) in last]
+    return [name for name in own if layer_of(name) in last]
 
 
 def _weights_in_order(program: Program) -> Iterator[str]:

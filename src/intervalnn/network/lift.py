@@ -43,6 +43,21 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """What widens one output of a program.
+
+    Attributes:
+        name: Its name as a module of the graph.
+        widening: Takes the output's bounds and the taps, as intervals or points.
+        taps: Names of the values that it reads.
+    """
+
+    name: str
+    widening: nn.Module
+    taps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Lifted:
     """A program over intervals.
 
@@ -63,16 +78,27 @@ class Lifted:
     makes_points: bool = False
 
 
-def lift(program: Program, intervals: set[str], form: Form, by_input: Collection[str] = ()) -> Lifted:
+def lift(
+    program: Program,
+    intervals: set[str],
+    form: Form,
+    by_input: Collection[str] = (),
+    scouts: Mapping[int, Placed] | None = None,
+) -> Lifted:
     """Return ``program`` over intervals, for the placeholders in ``intervals``.
 
-    Weights in ``by_input`` have gaps that are shares of every input: where nothing but layers take such a weight,
-    the inputs of these carry the shares.
+    Args:
+        program: What the model computes.
+        intervals: The placeholders.
+        form: How products are bounded.
+        by_input: Weights that have gaps as shares of every input: where nothing but layers take such a weight, the
+            inputs of these carry the shares.
+        scouts: What widens outputs, by their numbers.
 
     Raises:
         MissingRuleError: If an interval meets an operation that has no rule, or refuses it.
     """
-    return _Lift(program, rewritten(program, intervals, by_input), form).lifted()
+    return _Lift(program, rewritten(program, intervals, by_input), form, scouts or {}).lifted()
 
 
 def whole(lifted: Lifted, gaps: Mapping[str, nn.Module], gap_dtype: torch.dtype | None) -> fx.GraphModule:
@@ -94,14 +120,14 @@ def whole(lifted: Lifted, gaps: Mapping[str, nn.Module], gap_dtype: torch.dtype 
     assert isinstance(handed, tuple)
     values |= dict(zip(handed_over, handed, strict=True))
     graph.output(graph.graph_copy(lifted.run.graph, values))
-    return fx.GraphModule(dict(gaps), graph)
+    return fx.GraphModule({**dict(gaps), **dict(lifted.run.named_children())}, graph)
 
 
 class _Lift:
     """One walk over the graph, node by node, writing both of the new graphs."""
 
-    def __init__(self, program: Program, facts: Facts, form: Form) -> None:
-        self.program, self.facts, self.form = program, facts, form
+    def __init__(self, program: Program, facts: Facts, form: Form, scouts: Mapping[int, Placed]) -> None:
+        self.program, self.facts, self.form, self.scouts = program, facts, form, scouts
         self.made: dict[fx.Node, fx.Node] = {}  # a node of the program to its counterpart
         self.handed: dict[fx.Node, fx.Node] = {}  # a node of `prepare` to its placeholder in `run`
         self.prepare, self.run = fx.Graph(), fx.Graph()
@@ -121,11 +147,12 @@ class _Lift:
             elif node.op != "placeholder":
                 refuse_subgraph(node)
         self.prepare.output(tuple(self.handed))
-        self.run.eliminate_dead_code()  # joined values that products take part by part
+        # Joined values that products take part by part; of modules there are none but scouts, which are pure.
+        self.run.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
         sources, splits = self.program.sources, {entry.prepare for entry in RULES.values()}
         return Lifted(
             fx.GraphModule({}, self.prepare),
-            fx.GraphModule({}, self.run),
+            fx.GraphModule({placed.name: placed.widening for placed in self.scouts.values()}, self.run),
             [name for name in sources if sources[name].kind != "input"],
             [name for name in sources if sources[name].kind == "input"],
             frozenset(node.name for node in nodes if self.facts[node].stretched),
@@ -134,13 +161,21 @@ class _Lift:
 
     def _output(self, node: fx.Node) -> None:
         results: list[Any] = []
-        for value in node.args[0]:  # type: ignore[union-attr]
+        for number, value in enumerate(node.args[0]):  # type: ignore[arg-type]
             if isinstance(value, fx.Node):
                 refuse_output(value, self.facts)
-                results.append(self.run.call_function(finish, (self._hand(value),)))
+                results.append(self.run.call_function(finish, (self._widened(number, self._hand(value)),)))
             else:
                 results.append(value)
         self.run.output(tuple(results))
+
+    def _widened(self, number: int, made: fx.Node) -> fx.Node:
+        """An output, widened by its scout, if it has one."""
+        if number not in self.scouts:
+            return made
+        placed = self.scouts[number]
+        taps = (self._hand(self.facts.named[name]) for name in placed.taps)
+        return self.run.call_module(placed.name, (made, *taps))
 
     def _call(self, node: fx.Node) -> fx.Node:
         fact, entry = self.facts[node], lookup(node.target)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from intervalnn.calibration.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
@@ -19,21 +19,22 @@ from intervalnn.network.cutting import cut, joined
 from intervalnn.network.explanation import Explanation
 from intervalnn.network.gaps import Kind
 from intervalnn.network.given import refuse_call_from_here, refuse_inputs
-from intervalnn.network.interval_weights import IntervalWeights
 from intervalnn.network.layers import Layers
 from intervalnn.network.lift import Form
 from intervalnn.network.parts import Structure
 from intervalnn.network.plan import Plan
 from intervalnn.network.recompute import recomputing, way_now
+from intervalnn.network.scout import Scout
+from intervalnn.network.scouted import ScoutedWeights, normalise
 from intervalnn.network.search import Search
-from intervalnn.network.sensitivities import mean_gap, slopes
+from intervalnn.network.sensitivities import looks, mean_gap, slopes
 from intervalnn.network.ways import Way, bounds, uncompiled
 from intervalnn.prediction import Prediction
 
 __all__ = ["IntervalNetwork"]
 
 
-class IntervalNetwork(IntervalWeights):
+class IntervalNetwork(ScoutedWeights):
     """A trained model whose weights have become intervals around their values.
 
     The model is only read, never edited: its program is captured at the first call, and its
@@ -56,6 +57,8 @@ class IntervalNetwork(IntervalWeights):
         gap_dtype: Data type in which gaps are propagated; by default the model's own, and float32 for a model in
             float16, in which small gaps would vanish. ``torch.bfloat16`` is the fast choice on tensor cores; the
             point keeps its dtype.
+        scout: A small network beside the model, which opens gaps by features of its own (:class:`intervalnn.Scout`);
+            ``True`` for one of the usual size. With ``layers=0`` it is all that opens the bounds.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
@@ -74,9 +77,11 @@ class IntervalNetwork(IntervalWeights):
         cap: float | None = None,
         exact: bool = False,
         gap_dtype: torch.dtype | None = None,
+        scout: Scout | bool = False,
     ) -> None:
         refuse_model(model, IntervalNetwork)
-        super().__init__(model, layers, kind, cap, Form(exact, gap_dtype_of(model, gap_dtype)))
+        form = Form(exact, gap_dtype_of(model, gap_dtype))
+        super().__init__(model, layers, kind, cap, form, Scout() if scout is True else scout or None)
         # What predict does to the bounds, first the one, then the other; a call returns them as they are.
         self.offsets: Callable[[Prediction], Prediction] | None = None
         self.calibration: Callable[[Prediction], Prediction] | None = None
@@ -149,7 +154,7 @@ class IntervalNetwork(IntervalWeights):
         """
         call = Call.of(args, kwargs)
         plan, way = self._look_up(call)  # from which on a number of layers has names
-        closed = {name: self._closed(name) for name in self.names}
+        closed = {name: self._closed(name) for name in self._opening}
         plan = plan.with_gaps({self._gaps_of(name): gaps for name, gaps in closed.items()})
         return slopes(plan, closed, call, way)
 
@@ -157,15 +162,22 @@ class IntervalNetwork(IntervalWeights):
         """Scale what is trained of each parameter by one over its sensitivity, on a batch of inputs.
 
         A step of training then moves the output by the same amount whichever layer it is in;
-        without it, gaps of early layers explode. The gaps themselves stay as they are.
+        without it, gaps of early layers explode. The gaps themselves stay as they are. A scout whose gaps are closed
+        takes mean and size of what it reads for zero and one.
         """
+        normalise(self, self._read_by_scouts(Call.of(args, kwargs)))
         found = self.sensitivities(*args, **kwargs)
         self.balance_by(found)
         return found
 
+    def _read_by_scouts(self, call: Call) -> list[Tensor]:
+        """Return count, sum and sum of squares of each channel that scouts read."""
+        plan, _ = self._look_up(call)
+        return looks(plan, call) if self.scouts else []
+
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Return, layer by layer, sensitivity, gap and share in the width of the output, for some inputs."""
-        sensitivities, intervals = self.sensitivities(*args, **kwargs), self.weight_intervals()
+        sensitivities, intervals = self.sensitivities(*args, **kwargs), self._intervals()
         return Explanation.of({name: (own, mean_gap(intervals[name])) for name, own in sensitivities.items()})
 
     # --- how graphs are run ---

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor, fx, nn
 from intervalnn.interval import Interval
 from intervalnn.network.gaps import Gaps
 from intervalnn.network.kept import Kept
-from intervalnn.network.lift import Form, Lifted, lift, whole
+from intervalnn.network.lift import Form, Lifted, Placed, lift, whole
 from intervalnn.network.program import Program
 from intervalnn.rules.products.gpu import for_compiler
 from intervalnn.torch_private import keep_in_place
@@ -121,7 +121,12 @@ class Plan:
 
     @staticmethod
     def of(
-        program: Program, model: nn.Module, gaps: Mapping[str, Gaps], form: Form, inputs: Collection[str] = ()
+        program: Program,
+        model: nn.Module,
+        gaps: Mapping[str, Gaps],
+        form: Form,
+        inputs: Collection[str] = (),
+        scouts: Mapping[int, Placed] | None = None,
     ) -> Plan:
         """Bring a program into its form over intervals, and look up where ``model`` holds what it reads.
 
@@ -131,10 +136,11 @@ class Plan:
             gaps: The gaps of weights, by the names of the program's placeholders.
             form: How products are bounded.
             inputs: Placeholders that are inputs and take intervals.
+            scouts: What widens the program's outputs, by their numbers.
         """
         _refuse_views(program, {program.sources[name].name for name in gaps})
         by_input = [name for name, gap in gaps.items() if gap.by_input and gap.cap is None]
-        lifted = lift(program, {*gaps, *inputs}, form, by_input)
+        lifted = lift(program, {*gaps, *inputs}, form, by_input, scouts)
         used = {node.name for node in lifted.prepare.graph.nodes if any(user.op != "output" for user in node.users)}
         weights, captured = [], {n.name: n.meta["val"] for n in program.graph.find_nodes(op="placeholder")}
         for name in lifted.weights:
@@ -149,9 +155,15 @@ class Plan:
         return Plan(program, lifted, weights, form.gap_dtype)
 
     def with_gaps(self, others: Mapping[Gaps, Gaps]) -> Plan:
-        """Return the same plan around weights whose gaps are others."""
+        """Return the same plan around weights, and with scouts, whose gaps are others."""
         weights = [replace(w, gaps=others.get(w.gaps, w.gaps)) if w.gaps is not None else w for w in self.weights]
-        return Plan(self.program, self.lifted, weights, self.gap_dtype)
+        return replace(self.with_scouts(lambda scout: scout.with_gaps(others)), weights=weights)
+
+    def with_scouts(self, change: Callable[[Any], nn.Module]) -> Plan:
+        """Return the same plan with other modules in the place of its scouts."""
+        scouts = {name: change(scout) for name, scout in self.lifted.run.named_children()}
+        lifted = replace(self.lifted, run=fx.GraphModule(scouts, self.lifted.run.graph)) if scouts else self.lifted
+        return Plan(self.program, lifted, self.weights, self.gap_dtype)
 
     @property
     def points(self) -> list[Tensor]:

@@ -15,10 +15,12 @@ from intervalnn.network.capture_errors import UnexplainedError
 from intervalnn.network.failures import refuse_call
 from intervalnn.network.faithful import Witness, own_random_numbers
 from intervalnn.network.given import autocast_dtypes, refuse_elsewhere, refuse_no_tensor
-from intervalnn.network.interval_weights import IntervalWeights, choose_by, gaps_in, refuse_changed
+from intervalnn.network.interval_weights import gaps_in, refuse_changed
 from intervalnn.network.plan import Plan
 from intervalnn.network.program import Program
 from intervalnn.network.programs import Programs
+from intervalnn.network.scouted import ScoutedWeights, choose_all_by, scouts_of
+from intervalnn.network.scouting import placed
 from intervalnn.network.side_effects import refuse_training
 from intervalnn.network.turns import TURNS
 from intervalnn.network.undisturbed import undisturbed
@@ -37,7 +39,7 @@ class Search:
         self._held: list[int] = []  # parameters, by which a tie would show
         self._lock = threading.Lock()
 
-    def plan(self, weights: IntervalWeights, call: Call) -> Plan:
+    def plan(self, weights: ScoutedWeights, call: Call) -> Plan:
         """Return the program for a call, captured if need be, in its form over intervals."""
         modules = list(weights.model.modules())
         seen = [(module, _mode_of(module)) for module in modules]
@@ -49,7 +51,7 @@ class Search:
         key = (call.key, weights.form, *autocast_dtypes(call))
         return programs.find(key, call.tensors) or _found_or_made(programs, key, weights, call)
 
-    def _known(self, weights: IntervalWeights, seen: list[tuple[nn.Module, Any]], held: list[int]) -> Programs:
+    def _known(self, weights: ScoutedWeights, seen: list[tuple[nn.Module, Any]], held: list[int]) -> Programs:
         """Return what is known of the model: nothing, once a part of it was replaced or its mode was changed."""
         with self._lock:
             if seen != self._seen:
@@ -68,7 +70,7 @@ def _mode_of(module: nn.Module) -> Any:
     return module.training
 
 
-def _found_or_made(programs: Programs, key: Hashable, weights: IntervalWeights, call: Call) -> Plan:
+def _found_or_made(programs: Programs, key: Hashable, weights: ScoutedWeights, call: Call) -> Plan:
     """Find or make the program for a call; one thread at a time, so that each program is made once."""
 
     def find_or_make() -> Plan:
@@ -82,7 +84,7 @@ def _found_or_made(programs: Programs, key: Hashable, weights: IntervalWeights, 
     return undisturbed(find_or_make)
 
 
-def _made(weights: IntervalWeights, call: Call, before: Sequence[Program]) -> Plan:
+def _made(weights: ScoutedWeights, call: Call, before: Sequence[Program]) -> Plan:
     witness = Witness(weights.model, call)  # which sees the model before torch does
     program = _captured(weights, call, before)
     intervals = {place for place, x in enumerate(call.tensors) if isinstance(x, Interval)}
@@ -95,18 +97,18 @@ def _made(weights: IntervalWeights, call: Call, before: Sequence[Program]) -> Pl
     return plan
 
 
-def _captured(weights: IntervalWeights, call: Call, before: Sequence[Program]) -> Program:
+def _captured(weights: ScoutedWeights, call: Call, before: Sequence[Program]) -> Program:
     refuse_no_tensor(call)
     try:
         program = capture(weights.model, call, before)
     except UnexplainedError:
         refuse_call(weights.model, call)
         raise
-    choose_by(weights, program)
+    choose_all_by(weights, program)
     return program
 
 
-def planned(program: Program, weights: IntervalWeights, intervals: Collection[int] = ()) -> Plan:
+def planned(program: Program, weights: ScoutedWeights, intervals: Collection[int] = ()) -> Plan:
     """Return a program in its form over intervals.
 
     Args:
@@ -115,4 +117,5 @@ def planned(program: Program, weights: IntervalWeights, intervals: Collection[in
         intervals: Which of the inputs are intervals, by their place among the tensors of a call.
     """
     inputs = [name for name, source in program.sources.items() if source.index in intervals]
-    return Plan.of(program, weights.model, gaps_in(weights, program), weights.form, inputs)
+    scouts = placed(program, scouts_of(weights))
+    return Plan.of(program, weights.model, gaps_in(weights, program), weights.form, inputs, scouts)

@@ -13,10 +13,11 @@ from intervalnn.network.gaps import Gaps
 from intervalnn.network.given import recordable
 from intervalnn.network.plan import Plan
 from intervalnn.network.recompute import recomputed
+from intervalnn.network.scout import Looking, Widening
 from intervalnn.network.turns import TURNS
 from intervalnn.network.ways import Way, outputs
 
-__all__ = ["mean_gap", "slopes"]
+__all__ = ["looks", "mean_gap", "slopes"]
 
 
 def slopes(plan: Plan, gaps: Mapping[str, Gaps], call: Call, way: Way) -> dict[str, float]:
@@ -37,6 +38,24 @@ def slopes(plan: Plan, gaps: Mapping[str, Gaps], call: Call, way: Way) -> dict[s
         each = torch.autograd.grad(width, ends, allow_unused=True) if width.requires_grad else [None] * len(ends)
     totals = iter([0.0 if slope is None else float(slope.double().sum()) for slope in each])
     return {name: sum(next(totals) for _ in gap.sides) for name, gap in gaps.items()}
+
+
+def looks(plan: Plan, call: Call) -> list[Tensor]:
+    """Return what :class:`intervalnn.network.scout.Looking` sums up of each value that a program's scouts read.
+
+    Args:
+        plan: The program for the call.
+        call: The call.
+    """
+    looking: list[Looking] = []
+
+    def look(scout: Widening) -> Looking:
+        looking.append(Looking(scout))
+        return looking[-1]
+
+    with torch.no_grad(), TURNS.together():
+        outputs(plan.with_scouts(look), call.tensors, Way())
+    return [sums for each in looking for sums in each.sums]
 
 
 def mean_gap(x: Interval) -> float:

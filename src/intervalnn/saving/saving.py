@@ -17,6 +17,8 @@ from intervalnn.calibration.guarantee import Offsets
 from intervalnn.files.container import read, write
 from intervalnn.network.gaps import Kind
 from intervalnn.network.network import IntervalNetwork
+from intervalnn.network.scout import Widening
+from intervalnn.network.scouted import scouts_of, take_scouts
 from intervalnn.prediction import Prediction, stand_in
 from intervalnn.saving.fingerprint import difference, fingerprint, named_tensors
 
@@ -66,6 +68,7 @@ def settings_of(net: IntervalNetwork) -> dict[str, Any]:
         "cap": net.cap,
         "exact": net.form.exact,
         "gap_dtype": None if dtype is None else str(dtype).removeprefix("torch."),
+        "scouts": {str(number): scout.settings() for number, scout in scouts_of(net).items()},
         "offsets": _offsets(net),
         "calibration": _calibration(net),
         "training": _training(net),
@@ -130,6 +133,9 @@ def _network(
         exact=settings["exact"],
         gap_dtype=None if dtype is None else getattr(torch, dtype),
     )
+    # Files from before there were scouts do not speak of them.
+    scouts = settings.get("scouts", {}).items()
+    take_scouts(net, {int(number): Widening.from_settings(scout) for number, scout in scouts})
     net.offsets = Offsets(**settings["offsets"]) if settings["offsets"] else None
     net.calibration = calibration
     net.training_settings = settings["training"]

@@ -171,7 +171,7 @@ class _Loop:
     ) -> None:
         job = self.job
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("share", 1.0)
         args, target = parts(batch, job.device)
         with torch.autocast(job.device.type, job.precision, enabled=job.precision is not None):
             output = module(*args)

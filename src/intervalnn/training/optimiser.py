@@ -21,7 +21,8 @@ class Proportional(torch.optim.Optimizer):
     can, whatever the units of the output and however sensitive the layer.
 
     Args:
-        params: Tensors, ``>= 0``.
+        params: Tensors, ``>= 0``; or groups of parameters. A group with ``"proportional": False`` takes Adam's own
+            steps, and may have any sign.
         lr: The largest step of a logarithm, about.
         betas: How much of the means of gradient and squared gradient is kept in each step.
         start: What a zero becomes with its first gradient; one that never has any stays zero.
@@ -40,7 +41,7 @@ class Proportional(torch.optim.Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Tensor],
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
         *,
         lr: float = 0.1,
         betas: tuple[float, float] = (0.9, 0.999),
@@ -49,7 +50,8 @@ class Proportional(torch.optim.Optimizer):
     ) -> None:
         if not (lr > 0 and start >= least > 0):
             raise ValueError(f"lr and least must be positive, and start no less than least; got {lr}, {least}, {start}")
-        super().__init__(params, {"lr": lr, "betas": betas, "start": start, "least": least})
+        options = {"lr": lr, "betas": betas, "start": start, "least": least, "proportional": True}
+        super().__init__(params, options)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -65,9 +67,17 @@ class Proportional(torch.optim.Optimizer):
         return loss
 
     def _move(self, parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        state, (keep, keep_square) = self.state[parameter], group["betas"]
+        if not group["proportional"]:
+            parameter.sub_(group["lr"] * self._steps(parameter, grad, group["betas"]))
+            return
         opened = torch.where((parameter <= 0) & (grad != 0), group["start"], parameter)
-        slope = grad * opened  # the derivative by the logarithm
+        steps = self._steps(parameter, grad * opened, group["betas"])  # along the derivative by the logarithm
+        moved = (opened * torch.exp(-group["lr"] * steps)).clamp(min=group["least"])
+        parameter.copy_(torch.where(opened > 0, moved, opened))
+
+    def _steps(self, parameter: Tensor, slope: Tensor, betas: tuple[float, float]) -> Tensor:
+        """Return Adam's steps along a slope, in learning rates."""
+        state, (keep, keep_square) = self.state[parameter], betas
         if not state:
             state |= {"step": torch.zeros(()), "mean": torch.zeros_like(slope), "square": torch.zeros_like(slope)}
         state["step"] += 1
@@ -77,6 +87,5 @@ class Proportional(torch.optim.Optimizer):
         mean = state["mean"] / (1 - keep**step)
         size = (state["square"] / (1 - keep_square**step)).sqrt()
         # A size may be too small for its square to be told from zero.
-        steps = (mean / size.clamp(min=torch.finfo(size.dtype).tiny)).clamp(-LONGEST, LONGEST)
-        moved = (opened * torch.exp(-group["lr"] * steps)).clamp(min=group["least"])
-        parameter.copy_(torch.where(opened > 0, moved, opened))
+        steps: Tensor = mean / size.clamp(min=torch.finfo(size.dtype).tiny)
+        return steps.clamp(-LONGEST, LONGEST)

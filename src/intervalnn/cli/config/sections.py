@@ -90,6 +90,9 @@ class Network:
         Literal["float32", "float64", "bfloat16"] | None,
         Flag("In which gaps are propagated; by default as the model's numbers."),
     ] = None
+    scout: Annotated[
+        bool, Flag("Train a small network beside the model that opens gaps by features of its own; --layers 0: alone.")
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)

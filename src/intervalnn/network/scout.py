@@ -1,0 +1,286 @@
+"""Scouts: gaps with features of their own, from a small network that is trained beside the underlying model.
+
+A scout reads values that the model computes on the way, and the prediction, and puts out channels ``h >= 0``. These
+enter the output by weights that are zero, inside intervals from ``-D`` to ``U``::
+
+    y = model(x) + 0 * h(x)
+    below = below of model(x) + D * h(x)
+    above = above of model(x) + U * h(x)
+
+So the prediction stays what it is. For every choice of weights inside their intervals, zero among them, the output
+of the widened model lies within the bounds. What the scout reads are points, as in a frozen copy of the model; its own
+weights are points too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from intervalnn.interval import Interval, capped, cut
+from intervalnn.network.gaps import Gaps
+from intervalnn.network.taps import Fit
+from intervalnn.rules.arithmetic import point_of
+
+__all__ = ["Features", "Lies", "Looking", "Scout", "Widening"]
+
+_CONVOLUTIONS: dict[int, Any] = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
+Lies = Literal["", "folded", "vector"]
+_POOLS: dict[int, Any] = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
+
+
+@dataclass(frozen=True, slots=True)
+class Scout:
+    """What scout a network gets.
+
+    Attributes:
+        width: How many channels it has.
+        depth: How many layers lie between the values that it reads and the channels that it puts out.
+        taps: How many values of the model it reads beside the prediction, from all depths; or the names of the
+            layers that take them.
+        seed: Of its weights before training.
+    """
+
+    width: int = 32
+    depth: int = 3
+    taps: int | tuple[str, ...] = 8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        counts = {"width": self.width, "taps": self.taps if isinstance(self.taps, int) else 1}
+        for name, count in counts.items():
+            if count < 1:
+                raise ValueError(f"{name} of a scout must be at least 1, got {count}")
+        if self.depth < 0:
+            raise ValueError(f"depth of a scout must not be negative, got {self.depth}")
+
+
+class Features(nn.Module):
+    """Non-negative channels at each position of an output, from points.
+
+    Each value is brought to zero mean and unit size, to the scout's width, and to the output's positions; their sum is
+    what the layers behind it take. The last channel is one everywhere.
+
+    Args:
+        fits: How the values are brought to the output; the last one is the prediction itself.
+        scout: Width, depth and seed.
+        dims: How many dimensions the positions have, with channels behind the batch; 0 where channels stand last.
+    """
+
+    def __init__(self, fits: Sequence[Fit], scout: Scout, dims: int) -> None:
+        super().__init__()
+        self.scout, self.fits, self.dims, self.channels = scout, tuple(fits), dims, scout.width + 1
+        generator = torch.Generator().manual_seed(scout.seed)
+        self.readers = nn.ModuleList(_Reader(fit, scout.width, generator) for fit in fits)
+        self.weights = nn.ParameterList()
+        self.biases = nn.ParameterList()
+        for _ in range(scout.depth):
+            weight = torch.empty(scout.width, scout.width, *[3] * dims)
+            self.weights.append(nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator))
+            self.biases.append(torch.zeros(scout.width))
+
+    def forward(self, point: Tensor, *taps: Tensor) -> Tensor:
+        """Return the channels ``h``."""
+        read = [reader(value, point, self.dims) for reader, value in zip(self.readers, (*taps, point), strict=True)]
+        h = functional.relu(sum(read[1:], read[0]) / math.sqrt(len(read)))
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            h = functional.relu(_mixed(h, weight, bias, self.dims))
+        return torch.cat((h, torch.ones_like(h.narrow(self.channel_dim, 0, 1))), self.channel_dim)
+
+    @property
+    def channel_dim(self) -> int:
+        """Which dimension counts the channels."""
+        return 1 if self.dims else -1
+
+    def sums(self, point: Tensor, *taps: Tensor) -> list[Tensor]:
+        """Return count, sum and sum of squares of each value, by channel."""
+        return [reader.sums(value) for reader, value in zip(self._readers(), (*taps, point), strict=True)]
+
+    def normalise(self, sums: Sequence[Tensor]) -> None:
+        """Take mean and size of the values, as :meth:`sums` has summed them up, for zero and one."""
+        for reader, own in zip(self._readers(), sums, strict=True):
+            reader.normalise(own)
+
+    def _readers(self) -> Iterator[_Reader]:
+        return (reader for reader in self.readers if isinstance(reader, _Reader))
+
+
+class _Reader(nn.Module):
+    """One value of the model, brought to a scout's width and to the positions of an output.
+
+    Args:
+        fit: How.
+        width: How many channels come out.
+        generator: Draws the weights.
+    """
+
+    mean: Tensor
+    size: Tensor
+
+    def __init__(self, fit: Fit, width: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.fit = fit
+        self.register_buffer("mean", torch.zeros(fit.channels))
+        self.register_buffer("size", torch.ones(fit.channels))
+        weight = torch.empty(width, fit.channels)
+        self.weight = nn.Parameter(nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, value: Tensor, point: Tensor, dims: int) -> Tensor:
+        """Return the value, normalised and mixed, at the positions of ``point``."""
+        weight = self.weight / self.size
+        bias = self.bias - weight @ self.mean
+        value, how = value.to(weight.dtype), self.fit.how
+        if how == "spread":
+            return functional.linear(value, weight, bias).reshape(*value.shape[:1], -1, *[1] * dims)
+        if how == "mean":
+            value = value.flatten(2).mean(2) if self.fit.grid else value.flatten(1, -2).mean(1)
+        elif how == "down":
+            value = _POOLS[dims](value, self.fit.window)
+        value = _mixed(value, weight.reshape(*weight.shape, *[1] * dims), bias, dims)
+        return functional.interpolate(value, size=point.shape[2:]) if how == "up" else value
+
+    def sums(self, value: Tensor) -> Tensor:
+        """Return count, sum and sum of squares of a value, by channel."""
+        rows = value.detach().double().movedim(1 if self.fit.grid else -1, 0).flatten(1)
+        return torch.stack((torch.full_like(rows[:, 0], rows.shape[1]), rows.sum(1), rows.square().sum(1)))
+
+    @torch.no_grad()
+    def normalise(self, sums: Tensor) -> None:
+        """Take what :meth:`sums` found as the measure of zero and one; a channel that never moves stays as it is."""
+        count, total, squares = sums
+        mean = total / count
+        size = (squares / count - mean.square()).clamp(min=0.0).sqrt()
+        self.mean.copy_(mean)
+        self.size.copy_(torch.where(size > 1e-6 * mean.abs(), size, 1.0))
+
+
+def _mixed(x: Tensor, weight: Tensor, bias: Tensor | None, dims: int) -> Tensor:
+    """Return a linear map of the channels: a convolution that keeps the size, or a linear layer."""
+    if not dims:
+        return functional.linear(x, weight, bias)
+    return _CONVOLUTIONS[dims](x, weight, bias, padding=weight.shape[-1] // 2)  # type: ignore[no-any-return]
+
+
+class Widening(nn.Module):
+    """A scout, and the gaps by which its channels open the bounds of one output.
+
+    Args:
+        features: From points to channels ``h >= 0``.
+        channels: How many channels the output has.
+        dims: How many dimensions its positions have, with channels behind the batch; 0 where channels stand last.
+        lies: How the output lies: as it is (``""``), without a dimension for its only channel (``"folded"``), or as a
+            vector that was given more dimensions (``"vector"``).
+        low: The smallest value that the output can have.
+        high: The largest.
+    """
+
+    def __init__(
+        self,
+        features: Features,
+        channels: int,
+        dims: int,
+        *,
+        lies: Lies = "",
+        low: float = -math.inf,
+        high: float = math.inf,
+    ) -> None:
+        super().__init__()
+        self.features, self.dims, self.lies, self.low, self.high = features, dims, lies, low, high
+        self.gaps = Gaps(torch.zeros(channels, features.channels))
+
+    @property
+    def taps(self) -> tuple[str, ...]:
+        """Names of the layers that take what the scout reads, beside the output itself."""
+        return tuple(fit.layer for fit in self.features.fits[:-1])
+
+    def settings(self) -> dict[str, Any]:
+        """Return all but the tensors, as plain values."""
+        return {
+            "scout": asdict(self.features.scout),
+            "reads": [asdict(fit) for fit in self.features.fits],
+            "channels": self.gaps.shape[0],
+            "dims": self.dims,
+            "lies": self.lies,
+            "range": [end if math.isfinite(end) else None for end in (self.low, self.high)],
+        }
+
+    @staticmethod
+    def from_settings(settings: Mapping[str, Any]) -> Widening:
+        """Return a scout whose tensors are still to be loaded."""
+        taps = settings["scout"]["taps"]
+        scout = Scout(**settings["scout"] | {"taps": taps if isinstance(taps, int) else tuple(taps)})
+        reads = [Fit(**fit | {"window": tuple(fit["window"])}) for fit in settings["reads"]]
+        low, high = settings["range"]
+        return Widening(
+            Features(reads, scout, settings["dims"]),
+            settings["channels"],
+            settings["dims"],
+            lies=settings["lies"],
+            low=-math.inf if low is None else low,
+            high=math.inf if high is None else high,
+        )
+
+    def with_gaps(self, others: Mapping[Gaps, Gaps]) -> Widening:
+        """Return the same scout with other gaps in the place of its own, if there are any for these."""
+        other = Widening.__new__(Widening)
+        other.__dict__ = self.__dict__ | {"_modules": self._modules | {"gaps": others.get(self.gaps, self.gaps)}}
+        return other
+
+    def forward(self, bounds: Interval | Tensor, *taps: Interval | Tensor) -> Interval:
+        """Return the bounds, widened by the scout, which reads the points of the taps.
+
+        With ``h >= 0``, a point output ``y`` and weights ``0`` in ``[-D, U]``::
+
+            y - below - D * h  <=  y' + w * h  <=  y + above + U * h
+
+        for all ``y'`` within the bounds and ``w`` within ``[-D, U]``. Where the model ends in a cut, its output stays
+        in a range; the widened model ends in the same cut, so its bounds stay there too.
+        """
+        bounds = Interval.of(bounds)
+        point = bounds.point.detach()
+        h = self.features(self.unfolded(point), *(point_of(tap).detach() for tap in taps))
+        own = self.gaps.around_zero()
+        below, above = (self._opened(h, gap, bounds.below) for gap in (own.below, own.above))
+        below, above = bounds.below + below, bounds.above + above
+        if self.low > -math.inf:
+            below = capped(below, cut(bounds.point - self.low).to(below.dtype))
+        if self.high < math.inf:
+            above = capped(above, cut(self.high - bounds.point).to(above.dtype))
+        return Interval(bounds.point, below, above)
+
+    def unfolded(self, x: Tensor) -> Tensor:
+        """Return an output with its channels in a dimension of their own."""
+        if self.lies == "vector":
+            return x.flatten(1)
+        return x.unsqueeze(1 if self.dims else -1) if self.lies == "folded" else x
+
+    def _opened(self, h: Tensor, gap: Tensor, like: Tensor) -> Tensor:
+        """Return by how much one side opens."""
+        opened = _mixed(h, gap.reshape(*gap.shape, *[1] * self.dims), None, self.dims)
+        return opened.reshape(like.shape).to(like.dtype)
+
+
+class Looking(nn.Module):
+    """Stands in the place of a scout, and sums up what that reads.
+
+    Attributes:
+        sums: Count, sum and sum of squares of each value, by channel.
+    """
+
+    def __init__(self, widening: Widening) -> None:
+        super().__init__()
+        self.widening = widening
+        self.sums: list[Tensor] = []
+
+    def forward(self, bounds: Interval | Tensor, *taps: Interval | Tensor) -> Interval | Tensor:
+        """Look, and return the bounds as they are."""
+        point = self.widening.unfolded(point_of(bounds))
+        self.sums = self.widening.features.sums(point, *map(point_of, taps))
+        return bounds

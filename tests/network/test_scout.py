@@ -1,0 +1,384 @@
+"""Scouts: gaps with features of their own, which leave the prediction and every promise as they are."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import intervalnn as inn
+from intervalnn.data.tiling import predict_tiled
+from intervalnn.network.scout import Scout
+from intervalnn.network.scouted import features_of, scouts_of
+
+SMALL = Scout(width=4, depth=1)
+
+
+class Squeezed(nn.Module):
+    """An image without a dimension for its channel, behind a sigmoid."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(2, 3, 3, padding=1), nn.Conv2d(3, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.last(torch.relu(self.first(x))).squeeze(1).sigmoid()
+        return made
+
+
+class Pooled(nn.Module):
+    """Images to vectors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(2, 3, 3, padding=1), nn.Linear(3, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.last(torch.relu(self.first(x)).mean((2, 3)))
+        return made
+
+
+class Several(nn.Module):
+    """Several inputs, of which one is a vector, and several outputs of other sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.image, self.time = nn.Conv2d(1, 3, 3, padding=1), nn.Linear(2, 3)
+        self.small, self.large = nn.Conv2d(3, 1, 3, stride=2, padding=1), nn.Conv2d(3, 2, 1)
+
+    def forward(self, x: Tensor, time: Tensor) -> dict[str, Tensor]:
+        h = torch.relu(self.image(x) + self.time(time)[:, :, None, None])
+        return {"small": self.small(h), "large": self.large(h), "count": torch.ones(len(x), dtype=torch.long)}
+
+
+def transformer() -> nn.Module:
+    return nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True), 1)
+
+
+def volumes() -> nn.Module:
+    return nn.Sequential(nn.Conv3d(1, 2, 3, padding=1), nn.ReLU(), nn.Conv3d(2, 1, 1))
+
+
+def decoder() -> nn.Module:
+    return nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 6), nn.Unflatten(1, (2, 3)))
+
+
+def finer() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Conv2d(3, 4, 3, padding=1), nn.PixelShuffle(2))
+
+
+def vectors() -> nn.Module:
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1), nn.Flatten(0))
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Tensor, ...]]] = {
+    "images": (lambda: inn.models.UNet(2), (torch.rand(3, 1, 16, 16),)),
+    "signals": (lambda: inn.models.DeconvNet((3,) * 9), (torch.rand(3, 1, 20),)),
+    "volumes": (volumes, (torch.rand(2, 1, 4, 5, 6),)),
+    "tokens": (transformer, (torch.rand(2, 5, 4),)),
+    "vectors": (vectors, (torch.rand(5, 3),)),
+    "pooled": (Pooled, (torch.rand(3, 2, 6, 6),)),
+    "squeezed": (Squeezed, (torch.rand(3, 2, 6, 6),)),
+    "decoder": (decoder, (torch.rand(3, 2),)),
+    "finer": (finer, (torch.rand(2, 1, 6, 5),)),
+    "several": (Several, (torch.rand(3, 1, 8, 8), torch.rand(3, 2))),
+}
+
+
+@pytest.fixture(params=MODELS)
+def made(request: pytest.FixtureRequest) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    build, inputs = MODELS[request.param]
+    torch.manual_seed(0)
+    return build().eval(), inputs
+
+
+def leaves(bounds: Any) -> list[inn.Interval]:
+    found = bounds.values() if isinstance(bounds, dict) else [bounds]
+    return [each for each in found if isinstance(each, inn.Interval)]
+
+
+def opened(net: inn.IntervalNetwork, *inputs: Tensor, below: float = 0.1, above: float = 0.3) -> inn.IntervalNetwork:
+    net(*inputs)
+    for name in net._opening:
+        for gap, value in zip(net._gaps_of(name).sides, (below, above), strict=False):
+            gap.data.fill_(value)
+    return net
+
+
+def bits(bounds: Any) -> list[Tensor]:
+    return [part.detach() for each in leaves(bounds) for part in (each.point, each.below, each.above)]
+
+
+def assert_same(a: Any, b: Any) -> None:
+    for one, other in zip(bits(a), bits(b), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_the_prediction_is_the_models_own_bit_for_bit(made: tuple[nn.Module, tuple[Tensor, ...]]) -> None:
+    model, inputs = made
+    net = opened(inn.IntervalNetwork(model, layers=1, scout=SMALL), *inputs)
+
+    bounds = net(*inputs)
+
+    own = model(*inputs)
+    points = [own[name] for name in ("small", "large")] if isinstance(own, dict) else [own]
+    plain = inn.IntervalNetwork(model, layers=1)(*inputs)
+    for mine, point, without in zip(leaves(bounds), points, leaves(plain), strict=True):
+        assert torch.equal(mine.point, without.point)
+        assert torch.allclose(mine.point, point, rtol=1e-5, atol=1e-6)
+        assert bool((mine.width > 0).any())
+
+
+def test_bounds_contain_every_choice_of_weights_of_the_widened_model(
+    made: tuple[nn.Module, tuple[Tensor, ...]],
+) -> None:
+    model, inputs = made
+    net = opened(inn.IntervalNetwork(model, layers=0, scout=SMALL), *inputs)
+    bounds = leaves(net(*inputs))
+
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        found = {}
+        for number, scout in scouts_of(net).items():  # gaps that are a part of w, on one side of zero
+            w = scout.gaps.around_zero()
+            drawn = torch.rand(w.shape, generator=generator) * w.width - w.below
+            drawn = torch.where(torch.rand(w.shape, generator=generator) < 0.5, drawn.sign() * w.above, drawn)
+            found[number] = drawn.clamp(-w.below, w.above)
+        for (number, scout), own in zip(scouts_of(net).items(), bounds, strict=True):
+            kept = [gap.detach().clone() for gap in scout.gaps.sides]
+            for gap, side in zip(scout.gaps.sides, (-found[number], found[number]), strict=True):
+                gap.data.copy_(side.clamp(min=0.0))
+            moved = leaves(net(*inputs))[list(scouts_of(net)).index(number)]
+            for gap, before in zip(scout.gaps.sides, kept, strict=True):
+                gap.data.copy_(before)
+            value = moved.point + moved.above - moved.below
+            assert bool(((value >= own.lower - 1e-5) & (value <= own.upper + 1e-5)).all())
+
+
+def test_closed_gaps_of_a_scout_give_the_bounds_without_it(made: tuple[nn.Module, tuple[Tensor, ...]]) -> None:
+    model, inputs = made
+    plain = opened(inn.IntervalNetwork(model, layers=1), *inputs)
+    net = opened(inn.IntervalNetwork(model, layers=1, scout=SMALL), *inputs)
+    for name in set(net._opening) - set(net.names):
+        for gap in net._gaps_of(name).sides:
+            gap.data.zero_()
+
+    assert_same(net(*inputs), plain(*inputs))
+
+
+def test_every_weight_of_a_scout_gets_a_gradient(made: tuple[nn.Module, tuple[Tensor, ...]]) -> None:
+    model, inputs = made
+    net = opened(inn.IntervalNetwork(model, layers=1, scout=Scout(width=16, depth=1)), *inputs)
+
+    sum(each.width.square().sum() for each in leaves(net(*inputs))).backward()
+
+    assert features_of(net)
+    for parameter in net.parameters():
+        assert parameter.grad is not None and bool(parameter.grad.isfinite().all())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("last", "low", "high"),
+    [
+        (nn.Sigmoid(), 0.0, 1.0),
+        (nn.Softmax(-1), 0.0, 1.0),
+        (nn.Hardtanh(-0.2, 0.3), -0.2, 0.3),
+        (nn.ReLU(), 0.0, torch.inf),
+        (nn.Tanh(), -1.0, 1.0),
+        (nn.ReLU6(), 0.0, 6.0),
+        (nn.LogSoftmax(-1), -torch.inf, 0.0),
+        (nn.Sequential(nn.Sigmoid(), nn.Unflatten(-1, (2, 1))), 0.0, 1.0),
+    ],
+    ids=str,
+)
+def test_bounds_stay_in_the_range_of_the_models_output(last: nn.Module, low: float, high: float) -> None:
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2), last).eval(), torch.randn(6, 3)
+    net = opened(inn.IntervalNetwork(model, layers=1, scout=SMALL), x, below=50.0, above=50.0)
+
+    bounds = net(x).detach()
+
+    rounding = torch.finfo(x.dtype).eps
+    assert float(bounds.lower.min()) >= low - rounding and float(bounds.upper.max()) <= high + rounding
+    assert low == -torch.inf or float(bounds.lower.min()) <= low + rounding
+    assert high == torch.inf or float(bounds.upper.max()) >= high - rounding
+
+
+def test_a_file_gives_the_same_bounds_again(made: tuple[nn.Module, tuple[Tensor, ...]], tmp_path: Path) -> None:
+    model, inputs = made
+    net = opened(inn.IntervalNetwork(model, layers=1, scout=SMALL), *inputs)
+    net.balance(*inputs)
+    net.save(tmp_path / "net.safetensors")
+
+    again = inn.load(tmp_path / "net.safetensors", model)
+
+    assert again._opening == net._opening
+    assert_same(again(*inputs), net(*inputs))
+
+
+def test_copies_and_pickles_give_the_same_bounds() -> None:
+    model, x = Pooled().eval(), torch.rand(3, 2, 6, 6)
+    net = opened(inn.IntervalNetwork(model, layers=1, scout=SMALL), x)
+
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert_same(other(x), net(x))
+    file = io.BytesIO()
+    torch.save(net.state_dict(), file)
+    fresh = inn.IntervalNetwork(model, layers=1, scout=SMALL)
+    fresh(x)
+    fresh.load_state_dict(torch.load(io.BytesIO(file.getvalue()), weights_only=True))
+    assert_same(fresh(x), net(x))
+
+
+def test_sizes_may_change_from_call_to_call() -> None:
+    model = inn.models.UNet(2).eval()
+    net = opened(inn.IntervalNetwork(model, layers=1, scout=SMALL), torch.rand(2, 1, 16, 16))
+
+    for shape in ((1, 1, 16, 16), (3, 1, 32, 16), (2, 1, 48, 48)):
+        x = torch.rand(shape)
+        assert torch.equal(net(x).point, model(x))
+
+
+def test_taps_can_be_chosen_and_one_that_is_not_there_is_refused() -> None:
+    model, x = inn.models.UNet(2).eval(), torch.rand(1, 1, 16, 16)
+    net = inn.IntervalNetwork(model, layers=1, scout=Scout(width=4, depth=0, taps=("first.0", "last")))
+    net(x)
+
+    assert scouts_of(net)[0].taps == ("first.0", "last")
+    with pytest.raises(ValueError, match=r"'frist.0'; did you mean 'first.0'"):
+        inn.IntervalNetwork(model, layers=1, scout=Scout(taps=("frist.0",)))(x)
+
+
+@pytest.mark.parametrize("options", [{"width": 0}, {"depth": -1}, {"taps": 0}])
+def test_sizes_that_make_no_scout_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(options))} of a scout must"):
+        Scout(**options)
+
+
+def test_a_model_that_nothing_can_be_read_of_goes_without() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.scale
+
+    net = inn.IntervalNetwork(Scaled().eval(), scout=True)
+    with pytest.warns(UserWarning, match="gets no scout"):
+        net(torch.rand(2, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not list(net.scouts)
+        net(torch.rand(5, 3))
+
+
+def test_what_is_trained_is_not_known_before_the_first_call() -> None:
+    net = inn.IntervalNetwork(Pooled().eval(), scout=True)
+
+    with pytest.raises(RuntimeError, match=r"call net\(x\) once"):
+        list(net.parameters())
+
+
+def test_the_scout_has_its_share_in_an_explanation() -> None:
+    model, x = Pooled().eval(), torch.rand(3, 2, 6, 6)
+    net = opened(inn.IntervalNetwork(model, layers=1, scout=SMALL), x)
+
+    rows = {row.name: row for row in net.explain(x).rows}
+
+    assert rows["scout 0"].share > 0
+    assert sum(row.share for row in rows.values()) == pytest.approx(1.0)
+
+
+def errors_that_the_input_tells(samples: int) -> tuple[Tensor, Tensor]:
+    """Targets that are off by as much as the first input says, on either side."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(samples, 4, generator=generator)
+    return x, x[:, :1].abs() * torch.randn(samples, 1, generator=generator)
+
+
+def test_fit_finds_errors_that_the_last_layers_do_not_see(tmp_path: Path) -> None:
+    class Blind(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 2), nn.Linear(2, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            made: Tensor = self.last(self.first(x))
+            return made
+
+    model = Blind().eval()
+    for parameter in model.parameters():
+        parameter.data.zero_()  # the last layer sees zeros alone
+    x, y = errors_that_the_input_tells(512)
+    loader = DataLoader(TensorDataset(x, y), 64, shuffle=True)
+    scores = {}
+    for name, scout in {"without": None, "with": Scout(width=16, depth=1)}.items():
+        net = inn.IntervalNetwork(model, layers=1, scout=scout)
+        inn.fit(net, loader, coverage=0.9, epochs=40, progress=False)
+        new_x, new_y = errors_that_the_input_tells(2048)
+        scores[name] = float(inn.metrics.winkler(net.predict(new_x[512:]), new_y[512:], coverage=0.9).mean())
+
+    assert scores["with"] < 0.8 * scores["without"]
+
+
+class Stops(list[Any]):
+    """Batches for validation, on which a run is stopped in an epoch."""
+
+    left = 10**9
+
+    def __iter__(self) -> Iterator[Any]:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return super().__iter__()
+
+
+def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path) -> None:
+    model = Pooled().eval()
+    x, y = torch.rand(12, 2, 6, 6), torch.rand(12, 2)
+    loader = DataLoader(TensorDataset(x, y), 4, shuffle=True)
+
+    def run(name: str, epochs: int = 10**9) -> list[Tensor]:
+        net, validation = inn.IntervalNetwork(model, layers=1, scout=SMALL), Stops([(x, y)])
+        validation.left = epochs
+        inn.fit(net, loader, epochs=4, validation=validation, checkpoint=tmp_path / name, progress=False)
+        return bits(net(x))
+
+    with pytest.raises(KeyboardInterrupt):
+        run("stopped", 2)
+
+    assert all(torch.equal(a, b) for a, b in zip(run("whole"), run("stopped"), strict=True))
+
+
+def test_little_is_kept_where_asked_and_gradients_stay_the_same() -> None:
+    model, x = inn.models.UNet(2).eval(), torch.rand(2, 1, 16, 16)
+    net = opened(inn.IntervalNetwork(model, layers=2, scout=SMALL), x)
+
+    def gradients() -> list[Tensor]:
+        return list(torch.autograd.grad(net(x).width.square().sum(), list(net.parameters())))
+
+    plain = gradients()
+    with net.recomputing():
+        again = gradients()
+
+    assert all(torch.equal(a, b) for a, b in zip(plain, again, strict=True))
+
+
+def test_tiles_are_predicted_as_the_whole() -> None:
+    model = nn.Sequential(nn.Conv1d(1, 3, 3, padding=1), nn.ReLU(), nn.Conv1d(3, 1, 3, padding=1)).eval()
+    x = torch.rand(1, 1, 400)
+    net = opened(inn.IntervalNetwork(model, layers=1, scout=SMALL), x)
+
+    tiled = predict_tiled(net, x, tile=120, progress=False)
+
+    assert torch.allclose(tiled.upper, net.predict(x).upper, atol=1e-6)
