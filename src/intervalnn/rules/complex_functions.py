@@ -110,6 +110,23 @@ def waves(fn: Any, z: Interval) -> Interval:
     return boxed(fn, z, _of(own, re) * _of(first, im), -imag if fn.overloadpacket is aten.cos else imag)
 
 
+@complex_rule(aten.std.correction)
+def std(fn: Any, z: Interval, *args: Any, **kwargs: Any) -> Interval:
+    """Bound a standard deviation, from those of the real and of the imaginary parts."""
+    bounds = apply(aten.hypot.default, *(apply(fn, part, *args, **kwargs) for part in parts(z)))
+    return Interval(fn(z.point, *args, **kwargs), bounds.below, bounds.above)
+
+
+@complex_rule(aten.var_mean.correction, aten.std_mean.correction)
+def spread_and_mean(fn: Any, z: Interval, dims: Any = None, **kwargs: Any) -> tuple[Interval, Interval]:
+    """Bound a variance or a standard deviation, and a mean."""
+    points = fn(z.point, dims, **kwargs)
+    own = aten.var.correction if fn is aten.var_mean.correction else aten.std.correction
+    spread = apply(own, z, dims, **kwargs)
+    gaps = (torch.mean(gap, dims or None, kwargs.get("keepdim", False)) for gap in (z.below, z.above))
+    return Interval(points[0], spread.below, spread.above), Interval(points[1], *gaps)
+
+
 @complex_rule(aten.var.correction, aten.var.dim)
 def var(fn: Any, z: Interval, *args: Any, **kwargs: Any) -> Interval:
     """Bound a variance: that of the real parts and that of the imaginary ones."""

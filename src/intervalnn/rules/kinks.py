@@ -19,7 +19,7 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 
-__all__ = ["ahead", "beyond", "is_trained", "norm_beyond", "slopes_ahead"]
+__all__ = ["ahead", "beyond", "is_trained", "norm_beyond", "slopes_ahead", "valued"]
 
 Side = Literal["lower", "upper"]
 
@@ -36,7 +36,7 @@ def beyond(fn: Callable[[Tensor], Tensor], end: Tensor, side: Side) -> Tensor:
     value = fn(end)
     if not is_trained(end):
         return value
-    return _valued(fn(_valued(end, _further(end.detach(), side))), value)
+    return valued(fn(valued(end, _further(end.detach(), side))), value)
 
 
 def ahead(ends: Callable[..., tuple[Tensor, Tensor]], *args: Any) -> tuple[Tensor, Tensor]:
@@ -53,7 +53,7 @@ def ahead(ends: Callable[..., tuple[Tensor, Tensor]], *args: Any) -> tuple[Tenso
     if not (is_trained(lower) or is_trained(upper)):
         return lower, upper
     lower_slope, upper_slope = ends(*(_opened(arg) if isinstance(arg, Interval) else arg for arg in args))
-    return _valued(lower_slope, lower), _valued(upper_slope, upper)
+    return valued(lower_slope, lower), valued(upper_slope, upper)
 
 
 def slopes_ahead(bound: Callable[..., Interval], *args: Any) -> Interval:
@@ -65,7 +65,7 @@ def slopes_ahead(bound: Callable[..., Interval], *args: Any) -> Interval:
     if not (is_trained(bounds.below) or is_trained(bounds.above)):
         return bounds
     wider = bound(*(_opened(arg) if isinstance(arg, Interval) else arg for arg in args))
-    return Interval(bounds.point, _valued(wider.below, bounds.below), _valued(wider.above, bounds.above))
+    return Interval(bounds.point, valued(wider.below, bounds.below), valued(wider.above, bounds.above))
 
 
 def norm_beyond(
@@ -92,7 +92,7 @@ def norm_beyond(
     wider = torch.maximum(sizes.detach(), least)
     if moving is not None:
         wider = torch.where(torch.tensor(moving, device=sizes.device), wider, sizes)
-    return _valued(norm(_valued(sizes, wider)), value)
+    return valued(norm(valued(sizes, wider)), value)
 
 
 def is_trained(x: Tensor) -> bool:
@@ -110,7 +110,7 @@ def _wider(gap: Tensor, x: Interval, side: Side) -> Tensor:
         return gap
     end: Tensor = getattr(x, side).detach()
     reach = (_further(end, side) - x.point.detach()).abs().to(gap.dtype)
-    return _valued(gap, torch.maximum(reach, _further(gap.detach(), "upper")))
+    return valued(gap, torch.maximum(reach, _further(gap.detach(), "upper")))
 
 
 def _further(end: Tensor, side: Side) -> Tensor:
@@ -120,7 +120,8 @@ def _further(end: Tensor, side: Side) -> Tensor:
     return end - step if side == "lower" else end + step
 
 
-def _valued(x: Tensor, value: Tensor) -> Tensor:
+def valued(x: Tensor, value: Tensor) -> Tensor:
+    """Return one tensor's values, with the gradient of another."""
     return _Valued.apply(x, value.detach())  # type: ignore[no-any-return, no-untyped-call]
 
 

@@ -23,7 +23,8 @@ FUNCTIONS = [
             aten.log10.default, aten.log1p.default, aten.angle.default, aten.sgn.default, aten.sqrt.default,
             aten.sinh.default, aten.cosh.default, aten.sin.default, aten.cos.default, aten.tanh.default,
             aten.sigmoid.default, aten.tan.default, aten.reciprocal.default, aten.rsqrt.default, aten.square.default,
-            aten.abs.default,
+            aten.abs.default, aten.asin.default, aten.acos.default, aten.atan.default, aten.asinh.default,
+            aten.acosh.default, aten.atanh.default,
         )
         for slot in (complexes, right)
     ],
@@ -36,6 +37,9 @@ FUNCTIONS = [
     Case(aten.var.correction, complexes(2, 3), [1]),
     Case(aten.var.correction, complexes(4), correction=0),
     Case(aten.var.dim, complexes(2, 3), [0], False, True),
+    Case(aten.std.correction, complexes(2, 3), [1], keepdim=True),
+    Case(aten.var_mean.correction, complexes(2, 3), [1], correction=0),
+    Case(aten.std_mean.correction, complexes(2, 3), [0]),
 ]  # fmt: skip
 
 QUOTIENTS = [
