@@ -146,7 +146,12 @@ def test_the_table_of_peers_has_the_numbers_that_were_measured() -> None:
         ),
         ("../README.md", "and 18 % better than MC dropout", "results-ct.md", "MC dropout 1.168"),
         ("../README.md", "limited-angle CT of one test patient", "results-ct.md", "Test images are of one patient"),
-        ("../README.md", "1.02 times that of quantile heads with", "results-deconv.md", "is 1.017 times that of quantile"),
+        (
+            "../README.md",
+            "1.02 times that of quantile heads with",
+            "results-deconv.md",
+            "is 1.017 times that of quantile",
+        ),
         ("../README.md", "and 1.33 times without", "results-deconv.md", "is 1.327 times that of quantile heads"),
         ("../README.md", "[136 of 141 networks tried]", "coverage.md", "136 of 141 convert"),
         ("how-it-works.md", "7.1 plain passes", "results-deconv.md", "| INN, published | 7.1 | 3.8 |"),

@@ -119,7 +119,8 @@ def _changed(method: Method, x: Tensor, probe: Tensor, axis: int, middle: int, s
     point, _ = _traced(method, probe, axis)
     moved = (point[1:] - point[:1]).abs().transpose(1, 2).flatten(2).amax(2)
     rounding = 64 * torch.finfo(point.dtype).eps * point.abs().amax()
-    return (moved[1:] > rounding).any(0) & (moved[0] <= rounding)  # one that draws is told apart elsewhere
+    draws = (moved[0] > rounding).any()  # at some place; at others it may draw the same twice. Told apart elsewhere
+    return (moved[1:] > rounding).any(0) & ~draws
 
 
 def _goes_round(method: Method, probe: Tensor, axis: int, stride: int) -> bool:

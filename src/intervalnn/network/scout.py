@@ -27,6 +27,7 @@ from intervalnn.interval import Interval, capped, cut
 from intervalnn.network.gaps import Gaps
 from intervalnn.network.taps import Fit
 from intervalnn.rules.arithmetic import point_of
+from intervalnn.torch_private import shallow_copy
 
 __all__ = ["Features", "Lies", "Looking", "Scout", "Widening"]
 
@@ -229,8 +230,8 @@ class Widening(nn.Module):
 
     def with_gaps(self, others: Mapping[Gaps, Gaps]) -> Widening:
         """Return the same scout with other gaps in the place of its own, if there are any for these."""
-        other = Widening.__new__(Widening)
-        other.__dict__ = self.__dict__ | {"_modules": self._modules | {"gaps": others.get(self.gaps, self.gaps)}}
+        other = shallow_copy(self)
+        other.gaps = others.get(self.gaps, self.gaps)
         return other
 
     def forward(self, bounds: Interval | Tensor, *taps: Interval | Tensor) -> Interval:

@@ -119,13 +119,14 @@ def _rms_standardise(x: Interval, eps: float, dim: int) -> Interval:
     n, x = x.size(dim), _wide(x)
     squares = square(aten.square.default, x)
 
-    def value(t: Tensor, others: Tensor) -> Tensor:
-        return t / torch.sqrt(t.square() / n + others / n + eps)
+    def value(t: Tensor, others: Tensor, at_zero: float = 1.0) -> Tensor:
+        mean = t.square() / n + others / n + eps
+        return t / torch.sqrt(mean if eps else torch.where(mean == 0, at_zero, mean))
 
     least, most = _loo(squares.lower, dim), _loo(squares.upper, dim)
     upper = value(x.upper, torch.where(x.upper >= 0, least, most))
     lower = value(x.lower, torch.where(x.lower >= 0, most, least))
-    return Interval.around(value(x.point, _loo(squares.point, dim)), lower, upper)
+    return Interval.around(value(x.point, _loo(squares.point, dim), 0.0), lower, upper)  # 0 / 0 is no number
 
 
 def _affine(point: Tensor, z: Interval, weight: Value | None, bias: Value | None, *like: Any) -> Interval:
@@ -167,6 +168,18 @@ def rms_norm(fn: Any, x: Value, shape: list[int], weight: Value | None = None, e
     flat = Interval.of(x).map(lambda part: part.flatten(-len(shape)))
     z = _rms_standardise(flat, tiny, -1).map(lambda part: part.reshape(point.shape))
     return _affine(point, z, weight, None, x, weight)
+
+
+@rule(aten._weight_norm, takes=(0, 1))
+def weight_norm(fn: Any, v: Value, g: Value, dim: int = 0) -> Interval:
+    """Bound ``g * v / |v|``, where each entry is divided by a norm that it is part of."""
+    point = fn(point_of(v), point_of(g), dim)
+    rows = Interval.of(v).map(lambda part: (part if dim == -1 else part.movedim(dim, 0)).flatten(0 if dim == -1 else 1))
+    shape = point.shape if dim == -1 else point.movedim(dim, 0).shape
+    z = _rms_standardise(rows, 0.0, -1)
+    root = math.sqrt(rows.size(-1))
+    unit = z.map(lambda part: (part / root).reshape(shape))
+    return _affine(point, unit if dim == -1 else unit.map(lambda part: part.movedim(0, dim)), g, None, v, g)
 
 
 def _along_channels(dims: int) -> list[int]:
