@@ -258,3 +258,8 @@ def _path(operation: Any) -> str:
 
 
 aten = torch.ops.aten
+
+
+def if_there(*names: str) -> list[Operation]:
+    """Return those of the named ATen operations that this torch has; torch drops some that it had deprecated."""
+    return [getattr(aten, name) for name in names if hasattr(aten, name)]

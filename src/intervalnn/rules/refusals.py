@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intervalnn.table import aten, refuse
+from intervalnn.table import aten, if_there, refuse
 
 refuse(
     aten.equal, aten.allclose,
@@ -46,8 +46,9 @@ refuse(
 )
 
 refuse(
-    aten.linalg_cholesky, aten.linalg_cholesky_ex, aten.cholesky, aten.cholesky_inverse, aten.linalg_qr, aten.geqrf,
-    aten.ormqr, aten.linalg_eig, aten.linalg_lu, aten.linalg_lu_factor, aten.linalg_lu_factor_ex, aten.lu_unpack,
+    *if_there("cholesky"),  # until torch 2.14
+    aten.linalg_cholesky, aten.linalg_cholesky_ex, aten.cholesky_inverse, aten.linalg_qr, aten.geqrf, aten.ormqr,
+    aten.linalg_eig, aten.linalg_lu, aten.linalg_lu_factor, aten.linalg_lu_factor_ex, aten.lu_unpack,
     aten.linalg_ldl_factor, aten.linalg_ldl_factor_ex, aten.linalg_ldl_solve, aten.linalg_pinv.atol_rtol_tensor,
     aten.linalg_lstsq, aten.linalg_tensorinv, aten.linalg_tensorsolve,
     why="takes a matrix apart into factors, of which intervals have no bounds here; take the factors of point matrices "
