@@ -184,6 +184,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 LARGE = ("weights", "inputs", "gaps")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("dtype", "gap_dtype"),
     [

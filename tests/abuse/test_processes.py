@@ -93,6 +93,7 @@ WRITERS: dict[str, tuple[Callable[[Path, int], object], str]] = {
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in ("ONNX", "report") else name for name in WRITERS]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["limit", "disk"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_full_disk_is_named_and_costs_nothing(name: str, kind: str, tmp_path: Path) -> None:
@@ -148,6 +149,7 @@ def test_a_cache_on_a_full_disk_stops_and_goes_on_once_there_is_room(kind: str, 
 # --- read-only ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", NAMES)
 def test_a_read_only_folder_is_named(name: str, tmp_path: Path) -> None:
     save_npz(tmp_path / "large.npz", large())

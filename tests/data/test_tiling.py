@@ -127,6 +127,7 @@ def test_tiles_give_what_the_whole_gives(name: str) -> None:
     assert_same(found, method.predict(x))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("layers", ["all", 2])
 def test_an_interval_network_is_tiled_with_its_calibration(layers: Any) -> None:
     torch.manual_seed(0)

@@ -148,6 +148,7 @@ def test_a_network_in_three_dimensions_takes_patches() -> None:
     torch.testing.assert_close(found.score, torch.full_like(found.score, 60.0), rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("patch", [(14, 11), (9, 40, 30)], ids=str)
 def test_patches_give_what_whole_slices_or_volumes_give(patch: tuple[int, ...]) -> None:
     torch.manual_seed(0)

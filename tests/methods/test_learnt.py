@@ -54,6 +54,7 @@ def test_prob_out_covers_another_share_without_being_trained_again() -> None:
     assert covered(method, *line(8000, seed=3)) == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("coverage", [0.9, 0.6])
 @pytest.mark.parametrize("heads", ["layer", "copy"])
 def test_quantile_heads_cover_what_is_asked(coverage: float, heads: Any) -> None:
@@ -156,6 +157,7 @@ class Known:
         return inn.Prediction.symmetric(x.sin(), noise(x), coverage=0.9)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
 def test_the_unit_of_the_targets_does_not_matter(factor: float) -> None:
     class Scaled(nn.Module):

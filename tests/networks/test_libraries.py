@@ -38,6 +38,7 @@ def build(case: Case, dtype: torch.dtype = torch.float64) -> torch.nn.Module:
         pytest.skip(str(error).splitlines()[0])
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", cases("converted"))
 def test_no_draw_leaves_the_bounds_and_the_point_is_the_models_own(case: Case) -> None:
     build(case)

@@ -65,6 +65,7 @@ def orthogonal(how: str, *, trivial: bool) -> nn.Module:
     return model
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", BOUNDED)
 def test_no_draw_leaves_the_bounds_of_a_model_that_solves(name: str) -> None:
     model = solver(BOUNDED[name])

@@ -111,6 +111,7 @@ def both(
     return net, plain
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("interval_input", [False, True], ids=["point", "interval"])
 @pytest.mark.parametrize(
     ("kind", "exact"), [("weight", False), ("weight", True), ("symmetric", False), ("input", False)]
@@ -240,6 +241,7 @@ def test_bounds_of_inputs_are_the_best_there_are(name: str) -> None:
     torch.testing.assert_close(bounds.below.flatten(), matrix.clamp(min=0) @ low + (-matrix).clamp(min=0) @ high)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("kind", "products"), [("weight", 3), ("symmetric", 3), ("input", 2)])
 def test_there_are_no_more_products_than_without(kind: Any, products: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = TAKEN["padded behind"]().double().eval()

@@ -503,6 +503,7 @@ def test_a_broken_file_and_a_stopped_viewer_are_told(browser: Any, tmp_path: Pat
     page.close()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("width", [1440, 320])
 def test_nothing_is_cut_off_at_any_width(open_page: Open, scan: str, signal: str, tmp_path: Path, width: int) -> None:
     for address in (scan, signal):

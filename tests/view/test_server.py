@@ -257,6 +257,7 @@ ODD = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", ODD)
 def test_odd_facts_are_said_on_the_page(case: str, tmp_path: Path) -> None:
     volume(tmp_path / "a.npz")

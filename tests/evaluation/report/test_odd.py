@@ -146,6 +146,7 @@ def test_numbers_without_end_are_shown_as_what_they_are(value: float, tmp_path: 
     assert text.count('<section class="group"') == 3  # two groups, and what the metrics mean
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("names", [NAMES[i : i + 6] for i in range(0, len(NAMES), 6)], ids=lambda n: ascii(n[0]))
 def test_whatever_names_are_the_page_and_its_tables_and_figures_are_whole(names: list[str], tmp_path: Path) -> None:
     values = {name: {"mae": numbers(i), names[0]: numbers(i)} for i, name in enumerate(names)}

@@ -107,6 +107,7 @@ def test_numbers_that_no_sample_has_are_passed_over(tmp_path: Path) -> None:
     assert "best of the 2 kept: sample 3" in best.title and "sample 9" in worst.title
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
 def test_numbers_that_are_not_finite_are_drawn_around(value: float, shape: tuple[int, ...], tmp_path: Path) -> None:

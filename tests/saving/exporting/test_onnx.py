@@ -160,6 +160,7 @@ class Poles(nn.Module):
         return self.pool(self.mix(1 / self.first(x))[:, None])
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("pool", [nn.MaxPool1d(2), nn.AdaptiveMaxPool1d(2)], ids=["side by side", "adaptive"])
 def test_bounds_that_are_endless_stay_so_behind_a_pool(tmp_path: Path, pool: nn.Module) -> None:
     torch.manual_seed(0)
@@ -177,6 +178,7 @@ def test_bounds_that_are_endless_stay_so_behind_a_pool(tmp_path: Path, pool: nn.
     assert (found["upper"] > 1e38).all() and (found["lower"] < -1e38).all()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("last", [nn.LogSigmoid(), nn.LogSoftmax(1)], ids=lambda last: type(last).__name__)
 def test_logarithms_of_small_shares_stay_numbers(tmp_path: Path, last: nn.Module) -> None:
     """Torch writes them as the logarithm of a sigmoid, which is zero in float32 from -104 on, and rough long before."""
