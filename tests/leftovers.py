@@ -98,7 +98,5 @@ def _own_marks(loggers: list[tuple[str, logging.Logger]]) -> Iterator[str]:
         yield "a filter of warnings is left"
     if any(isinstance(stream, _Muted) for stream in (sys.stdout, sys.stderr)):
         yield "a muted stream is left"
-    if any(
-        f.__module__ == "intervalnn.network.quiet" for _, logger in loggers for f in logger.filters if callable(f)
-    ):
+    if any(f.__module__ == "intervalnn.network.quiet" for _, logger in loggers for f in logger.filters if callable(f)):
         yield "a filter of logs is left"

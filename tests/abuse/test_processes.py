@@ -29,9 +29,11 @@ ROOT = Path(__file__).parents[2]
 # --- killed ---
 
 
-@pytest.mark.parametrize("only", ["fit|cache", pytest.param("", marks=pytest.mark.slow)], ids=["some", "all"])
-def test_jobs_killed_at_random_moments_end_as_undisturbed_ones(only: str, tmp_path: Path) -> None:
-    options = ["--minutes", "0.05", "--kills", "3", "--seed", "1", "--only", only]
+@pytest.mark.parametrize(
+    ("only", "minutes"), [("cache", "0.01"), pytest.param("", "0.05", marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_jobs_killed_at_random_moments_end_as_undisturbed_ones(only: str, minutes: str, tmp_path: Path) -> None:
+    options = ["--minutes", minutes, "--kills", "3", "--seed", "1", "--only", only]
     command = [sys.executable, ROOT / "benchmarks" / "kill.py", *options]
 
     done = subprocess.run([*command, "--out", tmp_path / "found.json"], check=False)
@@ -182,6 +184,7 @@ def started(code: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code])
 
 
+@pytest.mark.rotating
 def test_two_processes_build_one_cache(tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     (tmp_path / "shared").mkdir()

@@ -18,9 +18,9 @@ from intervalnn.table import RULES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-# The first page is tried always, those that take long on one core with the slow tests, a quarter of the others each day.
+# The first page is tried always; what is long on one core with the slow tests; of the others a quarter each day.
 SLOW = ("choose-coverage.md", "command-line.md", "ct.md", "export.md", "multi-gpu.md")
-MARKS: dict[str, list[pytest.MarkDecorator]] = {"quickstart.md": [], **dict.fromkeys(SLOW, [pytest.mark.slow])}
+MARKS: dict[str, list[pytest.MarkDecorator]] = {"quickstart.md": [], **{name: [pytest.mark.slow] for name in SLOW}}
 
 
 def load(path: Path) -> ModuleType:

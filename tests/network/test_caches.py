@@ -394,6 +394,7 @@ def test_zeros_of_either_sign_differ() -> None:
 # --- without end ---
 
 
+@pytest.mark.rotating
 def test_ever_new_sizes_leave_no_more_than_so_much_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "SIZES", 16)
     net = make()
@@ -415,6 +416,7 @@ class Scaled(nn.Module):
         return self.layer(x) * factor  # type: ignore[no-any-return]
 
 
+@pytest.mark.rotating
 def test_ever_new_arguments_leave_no_more_than_so_much_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "PROGRAMS", 5)
     monkeypatch.setattr(programs, "PREPARED", 2)

@@ -689,6 +689,7 @@ def test_compiled_equals_eager(backend: str, how: str) -> None:
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.rotating
 def test_sizes_of_inputs_vary_and_those_of_weights_do_not() -> None:
     net, taken = with_gaps(inn.IntervalNetwork(make())), []
 

@@ -191,6 +191,7 @@ def test_closed_gaps_of_a_scout_give_the_bounds_without_it(made: tuple[nn.Module
     assert_same(net(*inputs), plain(*inputs))
 
 
+@pytest.mark.rotating
 def test_every_weight_of_a_scout_gets_a_gradient(made: tuple[nn.Module, tuple[Tensor, ...]]) -> None:
     model, inputs = made
     net = opened(inn.IntervalNetwork(model, layers=1, scout=Scout(width=16, depth=1)), *inputs)
@@ -229,6 +230,7 @@ def test_bounds_stay_in_the_range_of_the_models_output(last: nn.Module, low: flo
     assert high == torch.inf or float(bounds.upper.max()) >= high - rounding
 
 
+@pytest.mark.rotating
 def test_a_file_gives_the_same_bounds_again(made: tuple[nn.Module, tuple[Tensor, ...]], tmp_path: Path) -> None:
     model, inputs = made
     net = opened(inn.IntervalNetwork(model, layers=1, scout=SMALL), *inputs)

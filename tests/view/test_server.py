@@ -193,6 +193,7 @@ def test_the_server_is_gone_afterwards(folder: Path) -> None:
         client.ask("")
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal that Ctrl-C sends")
 def test_ctrl_c_stops_without_a_word(folder: Path) -> None:
     program = f"from intervalnn.view import view; view({str(folder / 'b.npz')!r}, open_browser=False)"
