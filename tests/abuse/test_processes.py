@@ -120,6 +120,7 @@ def small_fit(checkpoint: Path) -> tuple[list[torch.Tensor], int]:
     return [gap.detach().clone() for gap in net.parameters()], len(history.epochs)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["limit", "disk"])
 def test_a_fit_on_a_full_disk_stops_and_goes_on_once_there_is_room(kind: str, tmp_path: Path) -> None:
     """Torch itself ends the process with an abort where it writes to a full disk."""
@@ -134,6 +135,7 @@ def test_a_fit_on_a_full_disk_stops_and_goes_on_once_there_is_room(kind: str, tm
     assert epochs == 3 and all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["limit", "disk"])
 def test_a_cache_on_a_full_disk_stops_and_goes_on_once_there_is_room(kind: str, tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
@@ -167,6 +169,7 @@ def test_a_read_only_folder_is_named(name: str, tmp_path: Path) -> None:
     assert caught.value.errno in (errno.EROFS, errno.EACCES)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("where", ["file/net.safetensors", "file/deeper/net.safetensors"])
 def test_a_path_below_a_file_is_named(where: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")

@@ -112,6 +112,7 @@ CASES: dict[str, tuple[Any, tuple[int, ...], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", CASES)
 def test_tiles_give_what_the_whole_gives(name: str) -> None:
     torch.manual_seed(0)
@@ -281,6 +282,7 @@ class Padded(nn.Module):
 EVERYWHERE, ELSEWHERE = "or at the whole image", "wherever it is cut"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -333,6 +335,7 @@ def test_a_halo_that_is_given_is_taken() -> None:
 # --- errors ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("shape", "options", "message"),
     [

@@ -154,6 +154,7 @@ def test_the_prediction_is_the_models_own_bit_for_bit(made: tuple[nn.Module, tup
         assert bool((mine.width > 0).any())
 
 
+@pytest.mark.rotating
 def test_bounds_contain_every_choice_of_weights_of_the_widened_model(
     made: tuple[nn.Module, tuple[Tensor, ...]],
 ) -> None:
@@ -180,6 +181,7 @@ def test_bounds_contain_every_choice_of_weights_of_the_widened_model(
             assert bool(((value >= own.lower - 1e-5) & (value <= own.upper + 1e-5)).all())
 
 
+@pytest.mark.rotating
 def test_closed_gaps_of_a_scout_give_the_bounds_without_it(made: tuple[nn.Module, tuple[Tensor, ...]]) -> None:
     model, inputs = made
     plain = opened(inn.IntervalNetwork(model, layers=1), *inputs)
@@ -204,6 +206,7 @@ def test_every_weight_of_a_scout_gets_a_gradient(made: tuple[nn.Module, tuple[Te
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("last", "low", "high"),
     [
@@ -276,6 +279,7 @@ def test_taps_can_be_chosen_and_one_that_is_not_there_is_refused() -> None:
         inn.IntervalNetwork(model, layers=1, scout=Scout(taps=("frist.0",)))(x)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("options", [{"width": 0}, {"depth": -1}, {"taps": 0}])
 def test_sizes_that_make_no_scout_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(options))} of a scout must"):

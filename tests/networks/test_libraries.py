@@ -60,6 +60,7 @@ def test_no_draw_leaves_the_bounds_and_the_point_is_the_models_own(case: Case) -
                 torch.testing.assert_close(bounds.point, output, rtol=rtol, atol=rtol / 10)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", cases("refused"))
 def test_what_cannot_be_bounded_is_refused_with_the_line(case: Case) -> None:
     args, kwargs = case.call(torch.float64)

@@ -55,6 +55,7 @@ def test_no_draw_of_weights_leaves_the_bounds_and_the_model_is_not_edited(case: 
     assert fingerprint(net.model) == before
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", CASES)
 def test_the_gradient_of_every_gap_is_finite_and_not_all_are_zero(case: Case) -> None:
     net = fitted(case)
@@ -120,6 +121,7 @@ def test_the_point_is_the_models_own_output_and_zero_gaps_have_zero_width(case: 
             assert not bounds.below.any() and not bounds.above.any()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", few())
 def test_the_point_is_bit_identical_with_gaps_too(case: Case) -> None:
     model = case.build()

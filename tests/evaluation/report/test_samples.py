@@ -88,6 +88,7 @@ ODD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", ODD)
 def test_examples_that_do_not_fit_are_named(case: str, tmp_path: Path) -> None:
     group = made(tmp_path, ours=1.0)
@@ -122,6 +123,7 @@ def test_numbers_that_are_not_finite_are_drawn_around(value: float, shape: tuple
         drawn.savefig(io.BytesIO(), format="svg")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_signals_images_and_volumes_are_drawn(shape: tuple[int, ...], tmp_path: Path) -> None:
     drawn = pictures(examples(made(tmp_path, shape, ours=1.0, theirs=2.0))[0])
