@@ -1013,6 +1013,7 @@ def test_a_change_of_mode_is_noticed() -> None:
         assert torch.equal(net.predict(x).point, model(x))
 
 
+@pytest.mark.rotating
 def test_a_batch_norm_with_gaps_is_compiled_whole() -> None:
     net, whole = with_gaps(inn.IntervalNetwork(make())), with_gaps(inn.IntervalNetwork(make()))
     whole.compile(backend="eager", fullgraph=True)
