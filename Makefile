@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)
 	$(BIN)/inn demo
 
-# The fast tests, and of precision and gradients of each rule the quarter of the day; QUARTER=0 to 3 says which, or all.
+# The fast tests, and of those that are marked as rotating the quarter of the day; QUARTER=0 to 3 says which, or all.
 QUARTER ?= today
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not gpu" -n 2 --quarter $(QUARTER)

@@ -85,7 +85,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Draw the same numbers in each test, whichever ran before it in this process."""
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - what libraries draw from it
-    torch.manual_seed(0)
+    # torch.manual_seed also notes, each time with the whole stack, to seed devices once they are there.
+    (torch if torch.accelerator.is_available() else torch.default_generator).manual_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,8 @@ class Snapshot:
     """What torch and Python were like at one time."""
 
     def __init__(self) -> None:
-        self.kernels = [(op, dict(op.py_kernels)) for op in _operations()]
+        self.operations = list(_operations())
+        self.kernels = [dict(op.py_kernels) for op in self.operations]
         self.classes = [(kind, name, vars(kind).get(name)) for kind in (nn.Module,) for name in _PATCHED]
         self.flags = _flags()
         self.levels = {name: logger.level for name, logger in _loggers()}
@@ -39,10 +40,13 @@ class Snapshot:
     def differences(self) -> list[str]:
         """Say what is another now, and put it back, lest later tests fail of it; once all captures are done."""
         with TABLES:
-            return [*self._kernels(), *self._classes(), *self._flags(), *_own_marks()]
+            loggers = _loggers()
+            return [*self._kernels(), *self._classes(), *self._flags(loggers), *_own_marks(loggers)]
 
     def _kernels(self) -> Iterator[str]:
-        for op, kernels in self.kernels:
+        if [op.py_kernels for op in self.operations] == self.kernels:  # which is nearly always, and quicker
+            return
+        for op, kernels in zip(self.operations, self.kernels, strict=True):
             if op.py_kernels != kernels:
                 changed = {*op.py_kernels.items()} ^ {*kernels.items()}
                 yield f"{op} has other kernels: {sorted({str(key) for key, _ in changed})}"
@@ -56,10 +60,10 @@ class Snapshot:
                 yield f"{kind.__name__}.{name} was replaced"
                 setattr(kind, name, value)
 
-    def _flags(self) -> Iterator[str]:
+    def _flags(self, loggers: list[tuple[str, logging.Logger]]) -> Iterator[str]:
         now = _flags()
         yield from (f"{name} is {now[name]}, was {was}" for name, was in self.flags.items() if now[name] != was)
-        for name, logger in _loggers():
+        for name, logger in loggers:
             if logger.level != self.levels.setdefault(name, logger.level):
                 yield f"the logger {name} has level {logger.level}, had {self.levels[name]}"
                 logger.setLevel(self.levels[name])
@@ -88,13 +92,11 @@ def _loggers() -> list[tuple[str, logging.Logger]]:
     return [(name, logger) for name, logger in known if name.startswith("torch") and isinstance(logger, logging.Logger)]
 
 
-def _own_marks() -> Iterator[str]:
+def _own_marks(loggers: list[tuple[str, logging.Logger]]) -> Iterator[str]:
     """Yield what of our own is still in place that keeps a thread silent."""
     if any(isinstance(part, _Pattern) for entry in warnings.filters for part in entry):
         yield "a filter of warnings is left"
     if any(isinstance(stream, _Muted) for stream in (sys.stdout, sys.stderr)):
         yield "a muted stream is left"
-    if any(
-        f.__module__ == "intervalnn.network.quiet" for _, logger in _loggers() for f in logger.filters if callable(f)
-    ):
+    if any(f.__module__ == "intervalnn.network.quiet" for _, logger in loggers for f in logger.filters if callable(f)):
         yield "a filter of logs is left"

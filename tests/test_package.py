@@ -30,6 +30,7 @@ def test_every_public_name_is_there_and_is_listed(name: str) -> None:
     assert name in dir(intervalnn)
 
 
+@pytest.mark.rotating
 def test_the_rules_are_there_whichever_name_comes_first() -> None:
     code = "import torch, intervalnn as inn; print((inn.Interval.of(torch.ones(1)) + 1).upper.item())"
 

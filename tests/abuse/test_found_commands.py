@@ -100,6 +100,7 @@ def test_a_name_that_is_no_text_is_shown_on_a_page(words: list[str], inn: Inn) -
     assert shown.exit_code == 0 and "\\udcff" in Path("page\udcff.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no output that is always full")
 def test_an_output_that_is_full_is_told_in_one_line(inn: Inn) -> None:
     words = [sys.executable, "-m", "intervalnn.cli", "report", "run.json", "--json"]

@@ -18,6 +18,7 @@ from fuzzing.readers import READERS
 from fuzzing.saved import SAVED
 
 randoms = st.randoms(use_true_random=False)
+STOPPED = "ignore::pytest.PytestUnraisableExceptionWarning"  # Ctrl-C in a weak reference's callback
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
@@ -34,6 +35,7 @@ def tried(case: Callable[[Random, Path], object], random: Random) -> None:
         case(random, Path(folder))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", READERS)
 @FEW
 @given(random=randoms)
@@ -41,6 +43,7 @@ def test_damaged_data_is_read_or_named_and_skipped(kind: str, random: Random) ->
     tried(READERS[kind].case, random)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", SAVED)
 @FEW
 @given(random=randoms)
@@ -54,10 +57,18 @@ def test_an_odd_config_is_read_or_refused_with_the_key(random: Random) -> None:
     tried(configs.case, random)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Ctrl-C in a weak reference's callback
-@settings(FEW, max_examples=30)
+@pytest.mark.filterwarnings(STOPPED)
+@settings(FEW, max_examples=6)
 @given(random=randoms)
 def test_an_odd_command_line_ends_with_a_message_and_writes_nothing_else(random: Random) -> None:
+    tried(commands.case, random)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(STOPPED)
+@settings(FEW, max_examples=30)
+@given(random=randoms)
+def test_so_does_each_of_many_odd_command_lines(random: Random) -> None:
     tried(commands.case, random)
 
 
@@ -69,6 +80,7 @@ LINES = {f"{name} {i}": (name, line) for name, lines in RIGHT.items() for i, lin
 QUICK = [key for key, (name, _) in LINES.items() if name not in ("demo", "report") or key == "report 0"]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("key", [key for key in QUICK if not key.startswith("reproduce") or "denoising" in key])
 def test_a_right_line_does_what_it_promises(key: str, tmp_path: Path) -> None:
     name, groups = LINES[key]
@@ -88,12 +100,12 @@ ASCII = {"PYTHONIOENCODING": "ascii"}
     [
         (REPORT, ASCII, 0),
         ([*REPORT, "--nothing"], {}, 2),
-        (["report", "empty", "--debug"], {}, 1),
         *(
             pytest.param(*each, marks=pytest.mark.slow)
             for each in (
                 (REPORT, {}, 0),
                 ([*REPORT, "--nothing"], ASCII, 2),
+                (["report", "empty", "--debug"], {}, 1),
                 (["report", "empty", "--debug"], ASCII, 1),
             )
         ),

@@ -49,6 +49,7 @@ def with_nan(x: Tensor, sample: int = 2, value: float = math.nan) -> Tensor:
 # --- devices; meta stands for a second one where there is no GPU ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("met_before", [False, True])
 def test_an_input_on_another_device_is_refused_by_both_names(met_before: bool) -> None:
     net = small_net()
@@ -95,6 +96,7 @@ def test_inputs_on_two_devices_are_refused_by_both_names() -> None:
         net.predict(torch.ones(2, 3), torch.ones(2, 1, device="meta"))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("use", [fit, inn.calibrate, lambda net, data: inn.evaluate({"net": net}, data)])
 def test_a_loader_on_a_device_that_cannot_be_left_is_refused(use: Callable[..., Any], place: int) -> None:
@@ -184,6 +186,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 LARGE = ("weights", "inputs", "gaps")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("dtype", "gap_dtype"),
     [
@@ -258,6 +261,7 @@ class Broken(nn.Module):
         return torch.where(x.mean((1, 2, 3), keepdim=True) > 5, math.nan, y)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_sample_with_nan_spoils_no_other(value: float) -> None:
     net = small_net()
@@ -271,6 +275,7 @@ def test_a_sample_with_nan_spoils_no_other(value: float) -> None:
     assert spoilt.point[2].isnan().any()  # as the model itself says; nothing is made up
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("place", "what"), [(0, "inputs"), (1, "target")])
 def test_fit_names_batch_and_sample_of_nan(place: int, what: str) -> None:
     bad = [X, X]
@@ -313,6 +318,7 @@ def test_a_model_that_returns_nan_is_named_with_the_sample() -> None:
 # --- shapes and dtypes ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("met_before", [False, True])
 def test_an_empty_batch_gives_an_empty_prediction(met_before: bool) -> None:
     net = small_net()
@@ -336,6 +342,7 @@ def test_empty_batches_of_a_loader_count_for_nothing() -> None:
     assert results[0].methods["net"].values == results[1].methods["net"].values
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("use", [fit, inn.calibrate, lambda net, data: inn.evaluate({"net": net}, data)])
 def test_a_loader_of_nothing_but_empty_batches_is_refused(use: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match="the loader is empty"):
@@ -349,6 +356,7 @@ def test_a_single_sample_has_the_point_of_the_model() -> None:
     assert torch.allclose(net.predict(X[:1]).upper, net.predict(X).upper[:1], atol=1e-6)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "x",
     [
@@ -393,6 +401,7 @@ def test_gradients_are_asked_for_but_not_kept() -> None:
     assert fit(small_net(), [(x, x)]).epochs
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "x",
     [

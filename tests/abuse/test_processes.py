@@ -29,9 +29,11 @@ ROOT = Path(__file__).parents[2]
 # --- killed ---
 
 
-@pytest.mark.parametrize("only", ["fit|cache", pytest.param("", marks=pytest.mark.slow)], ids=["some", "all"])
-def test_jobs_killed_at_random_moments_end_as_undisturbed_ones(only: str, tmp_path: Path) -> None:
-    options = ["--minutes", "0.05", "--kills", "3", "--seed", "1", "--only", only]
+@pytest.mark.parametrize(
+    ("only", "minutes"), [("cache", "0.01"), pytest.param("", "0.05", marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_jobs_killed_at_random_moments_end_as_undisturbed_ones(only: str, minutes: str, tmp_path: Path) -> None:
+    options = ["--minutes", minutes, "--kills", "3", "--seed", "1", "--only", only]
     command = [sys.executable, ROOT / "benchmarks" / "kill.py", *options]
 
     done = subprocess.run([*command, "--out", tmp_path / "found.json"], check=False)
@@ -93,6 +95,7 @@ WRITERS: dict[str, tuple[Callable[[Path, int], object], str]] = {
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in ("ONNX", "report") else name for name in WRITERS]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["limit", "disk"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_full_disk_is_named_and_costs_nothing(name: str, kind: str, tmp_path: Path) -> None:
@@ -117,6 +120,7 @@ def small_fit(checkpoint: Path) -> tuple[list[torch.Tensor], int]:
     return [gap.detach().clone() for gap in net.parameters()], len(history.epochs)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["limit", "disk"])
 def test_a_fit_on_a_full_disk_stops_and_goes_on_once_there_is_room(kind: str, tmp_path: Path) -> None:
     """Torch itself ends the process with an abort where it writes to a full disk."""
@@ -131,6 +135,7 @@ def test_a_fit_on_a_full_disk_stops_and_goes_on_once_there_is_room(kind: str, tm
     assert epochs == 3 and all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["limit", "disk"])
 def test_a_cache_on_a_full_disk_stops_and_goes_on_once_there_is_room(kind: str, tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
@@ -148,6 +153,7 @@ def test_a_cache_on_a_full_disk_stops_and_goes_on_once_there_is_room(kind: str, 
 # --- read-only ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", NAMES)
 def test_a_read_only_folder_is_named(name: str, tmp_path: Path) -> None:
     save_npz(tmp_path / "large.npz", large())
@@ -163,6 +169,7 @@ def test_a_read_only_folder_is_named(name: str, tmp_path: Path) -> None:
     assert caught.value.errno in (errno.EROFS, errno.EACCES)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("where", ["file/net.safetensors", "file/deeper/net.safetensors"])
 def test_a_path_below_a_file_is_named(where: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
@@ -180,6 +187,7 @@ def started(code: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code])
 
 
+@pytest.mark.rotating
 def test_two_processes_build_one_cache(tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     (tmp_path / "shared").mkdir()

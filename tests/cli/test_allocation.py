@@ -36,6 +36,7 @@ def page_faults(keep: bool) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(sys.platform != "linux", reason="only the C library of Linux hands memory back like this")
 def test_kept_memory_is_used_again() -> None:
     handed_back, kept = page_faults(keep=False), page_faults(keep=True)

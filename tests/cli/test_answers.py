@@ -214,6 +214,7 @@ def test_images_that_are_no_ct_are_refused_by_their_modality(inn: Inn, tmp_path:
 # --- export ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["file", "folder", "one file each", "npz"])
 def test_an_export_needs_no_targets(inn: Inn, tmp_path: Path, kind: str) -> None:
     x = np.load("test/x.npy")

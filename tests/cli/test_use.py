@@ -399,6 +399,7 @@ def test_explain_shows_and_draws_every_parameter(inn: Inn, tmp_path: Path) -> No
     assert sum(row["share"] for row in found["parameters"]) == pytest.approx(1)
 
 
+@pytest.mark.rotating
 def test_export_writes_a_file_that_runs_without_the_library(inn: Inn, tmp_path: Path) -> None:
     shown = inn("export", *NET, "--data", "test", "--out", tmp_path / "net.pt2", "--tolerance", "0.01", "--json")
     again = inn("export", *NET, "--data", "test", "--out", tmp_path / "net.pt2")

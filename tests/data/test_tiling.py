@@ -112,6 +112,7 @@ CASES: dict[str, tuple[Any, tuple[int, ...], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", CASES)
 def test_tiles_give_what_the_whole_gives(name: str) -> None:
     torch.manual_seed(0)
@@ -127,6 +128,7 @@ def test_tiles_give_what_the_whole_gives(name: str) -> None:
     assert_same(found, method.predict(x))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("layers", ["all", 2])
 def test_an_interval_network_is_tiled_with_its_calibration(layers: Any) -> None:
     torch.manual_seed(0)
@@ -280,6 +282,7 @@ class Padded(nn.Module):
 EVERYWHERE, ELSEWHERE = "or at the whole image", "wherever it is cut"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -332,6 +335,7 @@ def test_a_halo_that_is_given_is_taken() -> None:
 # --- errors ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("shape", "options", "message"),
     [

@@ -53,6 +53,7 @@ def random_prediction(shape: tuple[int, ...], seed: int = 0) -> Prediction:
 # --- predicting ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("batch_size", [1, 3, 50])
 def test_slices_are_predicted_as_the_network_does(batch_size: int) -> None:
     torch.manual_seed(0)
@@ -99,6 +100,7 @@ def test_methods_that_fail_in_three_dimensions_get_no_advice_on_them() -> None:
     assert not hasattr(refused.value, "__notes__")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("patch", [None, (12, 10), (6, 4), (7, 7), (20, 6), (3, 6, 4), (2, 5, 5), (8, 4, 16)], ids=str)
 @pytest.mark.parametrize("overlap", [0.0, 0.5, 0.8])
 def test_bounds_that_contain_the_truth_in_each_patch_contain_it_blended(patch: Any, overlap: float) -> None:
@@ -148,6 +150,7 @@ def test_a_network_in_three_dimensions_takes_patches() -> None:
     torch.testing.assert_close(found.score, torch.full_like(found.score, 60.0), rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("patch", [(14, 11), (9, 40, 30)], ids=str)
 def test_patches_give_what_whole_slices_or_volumes_give(patch: tuple[int, ...]) -> None:
     torch.manual_seed(0)
@@ -193,6 +196,7 @@ def test_images_are_cut_to_the_window_and_unit_images_are_left_alone() -> None:
     assert unit.below.unique().tolist() == [1]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -303,6 +307,7 @@ def test_dicom_bounds_are_rounded_outwards(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["direction"], prediction.direction.numpy())
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 30.0, 1e4])
 def test_dicom_holds_values_of_any_size(tmp_path: Path, scale: float) -> None:
     scan = volume()
@@ -396,6 +401,7 @@ def test_nothing_of_a_patient_is_shown_when_writing_fails(tmp_path: Path, capsys
 # --- either ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("form", ["nifti", "dicom"])
 def test_a_folder_is_replaced_only_if_asked_and_ours(tmp_path: Path, form: Any) -> None:
     scan = volume()
@@ -430,6 +436,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("window", [(1000.0, -1000.0), (0.0, 0.0), (0.0, float("inf"))])
 def test_a_window_that_is_none_is_refused(window: tuple[float, float]) -> None:
     volume = Volume(np.zeros((1, 4, 4), np.float32), "p", "v", "array", "hu", np.arange(1))

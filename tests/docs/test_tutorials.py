@@ -18,7 +18,9 @@ from intervalnn.table import RULES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-SLOW = ("choose-coverage.md", "command-line.md", "ct.md", "export.md", "multi-gpu.md")  # on one core
+# The first page is tried always; what is long on one core with the slow tests; of the others a quarter each day.
+SLOW = ("choose-coverage.md", "command-line.md", "ct.md", "export.md", "multi-gpu.md")
+MARKS: dict[str, list[pytest.MarkDecorator]] = {"quickstart.md": [], **{name: [pytest.mark.slow] for name in SLOW}}
 
 
 def load(path: Path) -> ModuleType:
@@ -44,7 +46,7 @@ def own_rules() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in pages.pages()],
+    [pytest.param(page, id=page.stem, marks=MARKS.get(page.name, [pytest.mark.rotating])) for page in pages.pages()],
 )
 @pytest.mark.usefixtures("own_rules")
 def test_the_code_of_a_page_prints_and_draws_what_the_page_shows(page: Path, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_prob_out_covers_another_share_without_being_trained_again() -> None:
     assert covered(method, *line(8000, seed=3)) == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("coverage", [0.9, 0.6])
 @pytest.mark.parametrize("heads", ["layer", "copy"])
 def test_quantile_heads_cover_what_is_asked(coverage: float, heads: Any) -> None:
@@ -67,6 +68,7 @@ def test_quantile_heads_cover_what_is_asked(coverage: float, heads: Any) -> None
     assert torch.equal(found.score, found.width)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("make", [QuantileHeads, IntervalLossHeads])
 def test_bounds_that_cross_the_point_or_each_other_end_there(make: Any) -> None:
     method = make(nn.Linear(1, 1))
@@ -156,6 +158,7 @@ class Known:
         return inn.Prediction.symmetric(x.sin(), noise(x), coverage=0.9)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
 def test_the_unit_of_the_targets_does_not_matter(factor: float) -> None:
     class Scaled(nn.Module):
@@ -179,6 +182,7 @@ def test_the_unit_of_the_targets_does_not_matter(factor: float) -> None:
 # --- fit ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", TRAINED)
 def test_fit_says_what_it_did_and_can_go_on_from_a_checkpoint(name: str, tmp_path: Path) -> None:
     data = list(loader(*line(256)))

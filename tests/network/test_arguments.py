@@ -180,6 +180,7 @@ ALIKE: dict[str, tuple[Callable[[float], Any], Callable[[Any], Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", ALIKE)
 def test_arguments_that_look_alike_are_told_apart(case: str) -> None:
     make, read = ALIKE[case]
@@ -236,6 +237,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_taken_apart_is_refused_with_the_way_out(case: str) -> None:
     make, said = REFUSED[case]

@@ -13,6 +13,7 @@ import pytest
 STOPPING = "import signal, conftest; signal.raise_signal(signal.SIGINT)"
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(os.name != "posix", reason="a process that ignores a signal is started as POSIX has it")
 def test_ctrl_c_stops_a_test_although_the_run_was_started_without_it() -> None:
     command = [sys.executable, "-c", STOPPING]

@@ -134,6 +134,7 @@ UNSEEN: dict[str, Callable[[Net], Any]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("change", UNSEEN)
 def test_bounds_are_those_of_the_weights_that_the_point_comes_from(change: str) -> None:
     net = make()
@@ -147,6 +148,7 @@ def test_bounds_are_those_of_the_weights_that_the_point_comes_from(change: str) 
     assert is_up_to_date(net)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("options", [{"kind": "input"}, {"kind": "symmetric", "cap": 0.5}], ids=str)
 def test_gaps_relative_to_weights_follow_them(options: dict[str, Any]) -> None:
     net = make(**options)
@@ -157,6 +159,7 @@ def test_gaps_relative_to_weights_follow_them(options: dict[str, Any]) -> None:
     assert is_up_to_date(net)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 def test_changes_are_seen_in_every_dtype(dtype: torch.dtype) -> None:
     model = nn.Sequential(nn.Linear(3, 3, dtype=dtype), nn.Linear(3, 1, dtype=dtype))
@@ -252,6 +255,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> None:
 FEW = ["weight.data.mul_", "a weight that others are made of", "foreach", "inference mode", "statistics", "gaps"]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("change", FEW)
 def test_bounds_of_other_weights_than_the_points_are_endless_on_a_device(far: None, change: str) -> None:
     net = make()
@@ -299,6 +303,7 @@ def not_waiting() -> Iterator[None]:
         torch.cuda.set_sync_debug_mode("default")
 
 
+@pytest.mark.rotating
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
 @pytest.mark.parametrize("compiled", [False, True])
@@ -323,6 +328,7 @@ def test_a_gpu_is_not_waited_for_and_never_gives_bounds_of_other_weights(compile
 # --- Kept by itself ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "x",
     [
@@ -394,6 +400,7 @@ def test_zeros_of_either_sign_differ() -> None:
 # --- without end ---
 
 
+@pytest.mark.rotating
 def test_ever_new_sizes_leave_no_more_than_so_much_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "SIZES", 16)
     net = make()
@@ -415,6 +422,7 @@ class Scaled(nn.Module):
         return self.layer(x) * factor  # type: ignore[no-any-return]
 
 
+@pytest.mark.rotating
 def test_ever_new_arguments_leave_no_more_than_so_much_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "PROGRAMS", 5)
     monkeypatch.setattr(programs, "PREPARED", 2)

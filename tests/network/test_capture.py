@@ -108,6 +108,7 @@ class ByMask(Body):
         return h[h > 0].sum()  # here
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [
@@ -140,6 +141,7 @@ def test_what_cannot_be_bounded_is_refused_with_the_users_line(
         bounds_of(model(), torch.randn(3, 3))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("module", "message"),
     [
@@ -209,6 +211,7 @@ class WrongShape(Body):
         return self.layer(x) @ torch.ones(7, 7)  # here
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -246,6 +249,7 @@ class ByLen(Body):
         return self.layer(x) + torch.arange(len(x))[:, None]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("model", "shapes"),
     [
@@ -353,6 +357,7 @@ class Remembers(Body):
         return F.relu(self.last)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("called", [False, True])
 def test_what_a_model_remembers_is_left_as_it_was(called: bool) -> None:
     model = Remembers().eval()
@@ -420,6 +425,7 @@ class Autocast(Body):
         return h.float() + x
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("model", [Contexts, Autocast])
 def test_contexts_inside_the_model_keep_their_meaning(model: type[nn.Module]) -> None:
     net = inn.IntervalNetwork(model().eval())
@@ -504,6 +510,7 @@ class Kept(Body):
         return F.linear(x, weight)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("how", ["list", "dict", "data", "closure", "object"])
 def test_a_parameter_that_is_reached_without_its_name_keeps_its_gaps(how: str) -> None:
     model, x = Kept(how).eval(), torch.rand(2, 3) + 0.5

@@ -104,6 +104,7 @@ def _inputs() -> tuple[Tensor, Tensor]:
     return torch.randn(4, 3, generator=draw), torch.randn(4, 3, generator=draw)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", STATEFUL)
 def test_a_model_that_depends_on_more_than_its_input_is_refused_by_name(case: str) -> None:
     change, named = STATEFUL[case]
@@ -114,6 +115,7 @@ def test_a_model_that_depends_on_more_than_its_input_is_refused_by_name(case: st
         inn.IntervalNetwork(_Model(change).eval())(*_inputs())
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("x", [torch.zeros(4, 3), torch.full((4, 3), torch.nan)])
 def test_what_a_model_keeps_of_its_first_input_is_seen_whatever_that_is(x: Tensor) -> None:
     with pytest.raises(ValueError, match="'first'"):
@@ -153,6 +155,7 @@ def test_the_random_numbers_of_others_go_on_as_they_would() -> None:
     assert (random.random(), np.random.rand()) == wanted  # noqa: NPY002
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("change", [_look_up, _trace])
 def test_a_model_may_keep_what_its_output_does_not_depend_on(change: Any) -> None:
     model = _Model(change).eval()
@@ -209,6 +212,7 @@ def test_an_input_that_is_written_to_and_passed_twice_is_followed() -> None:
     assert torch.equal(point, model(copy, copy))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("parts", [lambda x: (x, x[:]), lambda x: x.split(2)])
 def test_an_input_that_is_written_to_and_shares_its_memory_is_refused(parts: Any) -> None:
     net = inn.IntervalNetwork(_Writes(_trace).eval())

@@ -132,6 +132,7 @@ UNTRACEABLE: dict[str, tuple[Callable[[Any, Tensor], Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", UNTRACEABLE)
 def test_what_torch_cannot_follow_is_told_in_the_models_line_with_the_way_out(case: str) -> None:
@@ -143,6 +144,7 @@ def test_what_torch_cannot_follow_is_told_in_the_models_line_with_the_way_out(ca
     assert re.match(rf"\S*{HERE}\S*.*\"\): the model {sentence}", text), text
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("does", "kind"),
     [
@@ -172,6 +174,7 @@ RANDOM: dict[str, Callable[[Any, Tensor], Any]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", RANDOM)
 def test_random_numbers_are_refused_in_the_models_line(case: str) -> None:
     text = told(lambda: bounds_of(Body(RANDOM[case])))
@@ -222,6 +225,7 @@ SPARSE: dict[str, Callable[[Any, Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc], ids=str)
 @pytest.mark.parametrize("case", SPARSE)
@@ -240,6 +244,7 @@ def test_a_sparse_matrix_times_an_interval_is_bounded(case: str, layout: torch.l
                 parameter -= move
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
 @pytest.mark.parametrize(
     ("does", "layout", "text"),
@@ -288,6 +293,7 @@ def test_a_packed_sequence_is_refused_with_the_way_out() -> None:
     assert re.search(r"a recurrent layer on a packed sequence.*run it on the padded one", text), text
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("read", ["item", "tolist"])
 def test_a_number_read_of_what_an_interval_reaches_is_refused(read: str) -> None:
     text = told(lambda: bounds_of(Body(lambda s, x: x * getattr(s.scale, read)())))
@@ -314,6 +320,7 @@ def test_a_long_line_is_cut() -> None:
 # --- what torch can follow, with some help ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "does",
     [
@@ -345,6 +352,7 @@ CHECKED: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", CHECKED)
 def test_a_checked_operation_runs_on_points_and_is_refused_on_intervals(case: str) -> None:
     of = CHECKED[case]
@@ -381,6 +389,7 @@ def test_a_rule_that_fails_is_told_in_the_models_line(monkeypatch: pytest.Monkey
         assert re.search(want, text), text
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("of", [torch.sinh, torch.softmax, lambda z: z / z.flip(0), lambda z: z.abs().atan2(z.abs())])
 def test_complex_numbers_are_bounded_or_refused_by_name(of: Any) -> None:
     def does(s: Any, x: Tensor) -> Any:
@@ -395,6 +404,7 @@ def test_complex_numbers_are_bounded_or_refused_by_name(of: Any) -> None:
     assert not text or re.search(HERE, text), text
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64, torch.bool, torch.complex64])
 @pytest.mark.parametrize("known", [False, True])
 def test_an_input_of_another_dtype_is_told_beside_that_of_the_parameters(dtype: torch.dtype, known: bool) -> None:
@@ -505,6 +515,7 @@ NO_MODELS: dict[str, tuple[Callable[[], Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("layers", ["all", 1])
 @pytest.mark.parametrize("case", NO_MODELS)
@@ -588,6 +599,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", MODELS)
 def test_other_ways_to_hold_a_model_are_bounded(case: str) -> None:
@@ -616,6 +628,7 @@ def test_a_model_without_weight_layers_says_so_where_the_last_ones_are_asked_for
         inn.IntervalNetwork(nn.Sequential(nn.ReLU()), 2)(X)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "layers", [2.5, None, torch.tensor(1), nn.Linear(3, 2), nn.Linear, [0], [["0"]], b"0", range(2)]
 )
@@ -627,6 +640,7 @@ def test_layers_of_another_type_are_refused(layers: Any) -> None:
 # --- what is no input ---
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("given", "text"),
@@ -651,6 +665,7 @@ def test_what_is_no_input_is_refused_with_what_to_give_instead(given: Any, text:
             call(x)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "given",
     [X.clone().requires_grad_(), nn.Parameter(X), X.T.contiguous().T, X[:1].expand(4, 3), X.to_sparse(), X[:0]],
@@ -665,6 +680,7 @@ def test_other_plain_tensors_are_inputs(given: Tensor) -> None:
 # --- what is done to a network ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "transform",
     [
@@ -703,6 +719,7 @@ def test_what_the_refusal_of_a_transform_advises_works() -> None:
     assert slopes.shape == (4, 2, 4, 3) and slopes.any()
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "write",
@@ -722,6 +739,7 @@ def test_writing_down_the_module_is_refused_with_the_way_to_write_the_program(wr
     assert "intervalnn.export" in told(lambda: write(net))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
 def test_a_copy_has_gaps_and_a_model_of_its_own(copied: Any) -> None:
     net = inn.IntervalNetwork(small())
@@ -737,6 +755,7 @@ def test_a_copy_has_gaps_and_a_model_of_its_own(copied: Any) -> None:
     assert not torch.equal(other(X).point, before.point)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("wrap", [nn.DataParallel, lambda net: net.train(), lambda net: net.eval()])
 def test_a_network_may_be_wrapped_and_set_to_a_mode(wrap: Any) -> None:
     net = inn.IntervalNetwork(small())
@@ -789,6 +808,7 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("case", CHANGES)
 def test_a_parameter_that_became_another_is_refused_by_name(case: str, known: bool) -> None:
@@ -818,6 +838,7 @@ def test_a_point_that_became_one_of_another_shape_is_taken_after_refresh() -> No
     assert torch.equal(net(X).point, model(X))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "change",
     [
@@ -843,6 +864,7 @@ def test_another_part_of_the_same_shape_is_taken(change: Any) -> None:
 # --- nothing stays behind ---
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", ["func.grad", "func.jvp", "func.jacrev", "func.jacfwd", "func.hessian", "if", "numpy"])
 def test_a_refused_model_leaves_nothing_behind(case: str) -> None:
     for does in (UNTRACEABLE[case][0], lambda s, x: torch.func.vmap(lambda v: v if v.sum() > 0 else -v)(s.layer(x))):

@@ -94,6 +94,7 @@ def parts(value: Any) -> list[Any]:
     return [part for item in getattr(value, "__dict__", {}).values() for part in parts(item)]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", [case for case in RETURNED if "mapping" not in case])
 def test_bounds_stand_where_the_tensors_do(case: str) -> None:
     net = network(RETURNED[case])
@@ -111,6 +112,7 @@ def test_what_stands_beside_the_tensors_stays() -> None:
     assert (found.count, found.nothing, text) == (3, None, "a")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", [case for case in RETURNED if "mapping" not in case])
 @pytest.mark.parametrize("batch_size", [None, 3])
 def test_predictions_are_calibrated_wherever_they_stand(case: str, batch_size: int | None) -> None:

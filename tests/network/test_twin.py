@@ -97,6 +97,7 @@ HOLDERS: dict[str, tuple[Callable[[], Any], Callable[[Any, Tensor], Any], Callab
 }  # fmt: skip
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", HOLDERS)
 def test_what_a_module_holds_is_left_as_it_was(case: str) -> None:
     make, does, look = HOLDERS[case]
@@ -109,6 +110,7 @@ def test_what_a_module_holds_is_left_as_it_was(case: str) -> None:
     assert look(model.held) == before
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", [weakref.ref, weakref.proxy])
 def test_a_module_may_be_held_by_its_parts(kind: Any) -> None:
     model = Body(None, lambda m, y: None)
@@ -176,6 +178,7 @@ class Outside(nn.Module):
         return self.layer(x) + kept[size]  # type: ignore[no-any-return]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("how", ["lru_cache", "a global", "the class", "a default"])
 def test_a_model_may_keep_tensors_outside_of_itself(how: str) -> None:
     _ramp.cache_clear()

@@ -37,6 +37,7 @@ def test_the_check_finds_an_override_that_was_left() -> None:
     assert not before.differences() and not kernels
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("change", "back", "told"),
     [

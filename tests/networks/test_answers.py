@@ -88,6 +88,7 @@ def model_of(name: str) -> nn.Module:
 X = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_draw_leaves_the_bounds_of_a_model_that_chooses(name: str) -> None:
     net = inn.IntervalNetwork(model_of(name))
@@ -109,6 +110,7 @@ def test_without_gaps_a_model_that_chooses_has_its_own_output_and_no_width(name:
     assert not bounds.width.any()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["a leaky unit", "a count", "an index", "sparsemax"])
 def test_answers_pass_through_the_compiler_and_recomputation(name: str) -> None:
     net = inn.IntervalNetwork(model_of(name))

@@ -12,6 +12,7 @@ import intervalnn as inn
 from intervalnn.network.gaps import Kind
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", ZOO, ids=str)
 def test_no_draw_of_weights_leaves_the_bounds_of_a_complex_network(case: Case) -> None:
     net = inn.IntervalNetwork(case.build(torch.float64))
@@ -26,6 +27,7 @@ def test_no_draw_of_weights_leaves_the_bounds_of_a_complex_network(case: Case) -
     assert width.isfinite().all() and width.amax() > 0
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["symmetric", "input"])
 @pytest.mark.parametrize("case", ZOO, ids=str)
 def test_nor_where_several_weights_or_both_sides_share_a_gap(case: Case, kind: Kind) -> None:
@@ -44,6 +46,7 @@ def test_nor_where_several_weights_or_both_sides_share_a_gap(case: Case, kind: K
     assert width.isfinite().all() and width.amax() > 0
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", ZOO, ids=str)
 def test_the_point_of_a_complex_network_is_the_models_own_and_its_gaps_have_gradients(case: Case) -> None:
     model = case.build()

@@ -32,6 +32,7 @@ def given(case: Case) -> tuple[inn.IntervalNetwork, Any]:
     return net, dict(zip(names, args, strict=True)) | kwargs
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", [case for case in ZOO if case.name not in COMPLEX], ids=str)
 def test_onnxruntime_agrees_with_the_network(case: Case, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
@@ -43,6 +44,7 @@ def test_onnxruntime_agrees_with_the_network(case: Case, tmp_path: Path) -> None
     assert len(card["verification"]["calls"]) >= 2
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", [case for case in ZOO if case.name in COMPLEX], ids=str)
 def test_complex_numbers_are_refused_by_name(case: Case, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
@@ -53,6 +55,7 @@ def test_complex_numbers_are_refused_by_name(case: Case, tmp_path: Path) -> None
 
 
 # The others take long, and it is the same program that was written as ONNX above.
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", [case for case in ZOO if case.name in COMPLEX or not case.slow], ids=str)
 def test_torch_export_agrees_with_the_network(case: Case, tmp_path: Path) -> None:
     net, example = given(case)

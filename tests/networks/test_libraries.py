@@ -38,6 +38,7 @@ def build(case: Case, dtype: torch.dtype = torch.float64) -> torch.nn.Module:
         pytest.skip(str(error).splitlines()[0])
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", cases("converted"))
 def test_no_draw_leaves_the_bounds_and_the_point_is_the_models_own(case: Case) -> None:
     build(case)
@@ -59,6 +60,7 @@ def test_no_draw_leaves_the_bounds_and_the_point_is_the_models_own(case: Case) -
                 torch.testing.assert_close(bounds.point, output, rtol=rtol, atol=rtol / 10)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", cases("refused"))
 def test_what_cannot_be_bounded_is_refused_with_the_line(case: Case) -> None:
     args, kwargs = case.call(torch.float64)

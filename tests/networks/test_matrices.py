@@ -65,6 +65,7 @@ def orthogonal(how: str, *, trivial: bool) -> nn.Module:
     return model
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", BOUNDED)
 def test_no_draw_leaves_the_bounds_of_a_model_that_solves(name: str) -> None:
     model = solver(BOUNDED[name])
@@ -83,12 +84,14 @@ def _each(x: Any) -> tuple[Any, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", REFUSED)
 def test_factors_of_intervals_are_refused_with_the_line(name: str) -> None:
     with pytest.raises(inn.MissingRuleError, match=r"test_matrices\.py:\d+"):
         inn.IntervalNetwork(solver(REFUSED[name]))(X)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("trivial", [True, False])
 @pytest.mark.parametrize("how", ["matrix_exp", "cayley"])
 def test_an_orthogonal_parametrisation_has_bounds(how: str, trivial: bool) -> None:

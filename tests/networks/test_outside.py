@@ -30,6 +30,7 @@ def cases() -> list[Any]:
     return [pytest.param(*each, id=f"{each[0]}, {each[1]}") for each in chosen]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("package", "case"), cases())
 def test_a_network_of_a_package_converts_without_an_edit(package: str, case: Case) -> None:
     pytest.importorskip(package, reason=f"{package} is not installed; pip install {package}")

@@ -41,6 +41,7 @@ def net_dtype(net: inn.IntervalNetwork) -> torch.dtype:
     return next(p.dtype for p in net.model.parameters() if p.is_floating_point())
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", CASES)
 def test_no_draw_of_weights_leaves_the_bounds_and_the_model_is_not_edited(case: Case) -> None:
     net = fitted(case)
@@ -54,6 +55,7 @@ def test_no_draw_of_weights_leaves_the_bounds_and_the_model_is_not_edited(case: 
     assert fingerprint(net.model) == before
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", CASES)
 def test_the_gradient_of_every_gap_is_finite_and_not_all_are_zero(case: Case) -> None:
     net = fitted(case)
@@ -82,6 +84,7 @@ def unused(model: nn.Module, case: Case) -> set[str]:
     return {f"gaps.{name}.{side}" for name in names for side in ("below", "above")}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", few(lambda case: case.resized is not None))
 def test_other_sizes_need_one_more_capture_at_most_and_give_the_bounds_of_a_fresh_one(case: Case) -> None:
     net, fresh = (inn.IntervalNetwork(case.build(torch.float64)) for _ in range(2))
@@ -118,6 +121,7 @@ def test_the_point_is_the_models_own_output_and_zero_gaps_have_zero_width(case: 
             assert not bounds.below.any() and not bounds.above.any()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", few())
 def test_the_point_is_bit_identical_with_gaps_too(case: Case) -> None:
     model = case.build()
@@ -136,6 +140,7 @@ def test_the_point_is_bit_identical_with_gaps_too(case: Case) -> None:
             assert bounds.contains(bounds.point).all()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", few())
 def test_intervals_in_the_last_layer_only_are_sound(case: Case) -> None:
     net = inn.IntervalNetwork(case.build(torch.float64), layers=1)
@@ -150,6 +155,7 @@ def test_intervals_in_the_last_layer_only_are_sound(case: Case) -> None:
     assert 0 < len(net.names) <= 5
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", few())
 def test_named_layers_and_a_predicate_choose_the_same_and_are_sound(case: Case) -> None:
     model = case.build(torch.float64)
@@ -167,6 +173,7 @@ def test_named_layers_and_a_predicate_choose_the_same_and_are_sound(case: Case) 
     assert outside == 0
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", few(lambda case: "language" not in case.name))
 def test_interval_inputs_are_sound(case: Case) -> None:
     model = case.build(torch.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch.utils._pytree as pytree
@@ -16,6 +16,7 @@ import intervalnn as inn
 from intervalnn import Interval
 from intervalnn.rules.answers import Discrete
 
+Ends: TypeAlias = tuple[Tensor, Tensor]  # of an interval
 # How intervals can lie: on either side of zero or across it, with gaps missing, tiny or large.
 PATTERNS = ("positive", "negative", "straddling", "some gaps", "tiny", "large", "at zero")
 
@@ -213,10 +214,14 @@ def points(args: Any) -> Any:
 
 def at(x: Interval, share: Tensor) -> Tensor:
     """Return the value that lies a ``share`` of the way from the lower to the upper end."""
-    if x.dtype.is_complex:
-        ends = (torch.view_as_real(end) for end in (x.lower, x.upper))
-        return torch.view_as_complex(_between(*ends, share))
-    return _between(x.lower, x.upper, share)
+    return _along((x.lower, x.upper), share)
+
+
+def _along(ends: Ends, share: Tensor) -> Tensor:
+    lower, upper = ends
+    if lower.is_complex():
+        return torch.view_as_complex(_between(torch.view_as_real(lower), torch.view_as_real(upper), share))
+    return _between(lower, upper, share)
 
 
 def _between(lower: Tensor, upper: Tensor, share: Tensor) -> Tensor:
@@ -234,27 +239,32 @@ def samples(args: Any, seed: int, corners: int = 12, inner: int = 4) -> Iterator
     xs = intervals(args)
     random = torch.Generator().manual_seed(seed)
     like = _shares(xs, random)
+    ends = [(x.lower, x.upper) for x in xs]
+
+    def inside(shares: list[Tensor]) -> Any:
+        return with_intervals(args, [_along(e, s) for e, s in zip(ends, shares, strict=True)])
+
     for end in (0.0, 1.0):
-        yield with_intervals(args, [at(x, torch.full_like(s, end)) for x, s in zip(xs, like, strict=True)])
+        yield inside([torch.full_like(s, end) for s in like])
     total = sum(share.numel() for share in like)
     if total <= 5:
         for corner in range(2**total):
             bits = iter(torch.tensor([corner >> k & 1 for k in range(total)], dtype=torch.float64))
             shares = [torch.tensor([next(bits) for _ in range(s.numel())]).to(s).reshape(s.shape) for s in like]
-            yield with_intervals(args, [at(x, s) for x, s in zip(xs, shares, strict=True)])
+            yield inside(shares)
     else:
         for _ in range(corners):
-            shares = [share.round() for share in _shares(xs, random)]
-            yield with_intervals(args, [at(x, s) for x, s in zip(xs, shares, strict=True)])
+            yield inside([share.round() for share in _shares(xs, random)])
     for _ in range(inner):
-        yield with_intervals(args, [at(x, s) for x, s in zip(xs, _shares(xs, random), strict=True)])
+        yield inside(_shares(xs, random))
 
 
 def attacks(case: Case, args: Any, seed: int, components: int = 3) -> Iterator[Any]:
     """Yield the corners to which the gradient of an output component points, and those it points away from."""
     xs = intervals(args)
     random = torch.Generator().manual_seed(seed)
-    start = [at(x, s).requires_grad_() for x, s in zip(xs, _shares(xs, random), strict=True)]
+    ends = [(x.lower, x.upper) for x in xs]
+    start = [_along(e, s).requires_grad_() for e, s in zip(ends, _shares(xs, random), strict=True)]
     for result in case.plain(with_intervals(args, start)):
         if not result.requires_grad or not result.numel():
             continue
@@ -262,11 +272,12 @@ def attacks(case: Case, args: Any, seed: int, components: int = 3) -> Iterator[A
         for index in torch.randint(flat.numel(), (components,), generator=random).tolist():
             grads = torch.autograd.grad(flat[index], start, retain_graph=True, allow_unused=True)
             for direction in (1, -1):
-                yield with_intervals(args, [_toward(x, g, direction) for x, g in zip(xs, grads, strict=True)])
+                toward = [
+                    x.point if g is None else _toward(e, g, direction) for x, e, g in zip(xs, ends, grads, strict=True)
+                ]
+                yield with_intervals(args, toward)
 
 
-def _toward(x: Interval, gradient: Tensor | None, direction: int) -> Tensor:
-    if gradient is None:
-        return x.point
-    real = torch.view_as_real(gradient.resolve_conj()) if x.dtype.is_complex else gradient
-    return at(x, (real * direction > 0).to(torch.float64))
+def _toward(ends: Ends, gradient: Tensor, direction: int) -> Tensor:
+    real = torch.view_as_real(gradient.resolve_conj()) if gradient.is_complex() else gradient
+    return _along(ends, (real * direction > 0).to(torch.float64))

@@ -54,6 +54,7 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "for_compiler", always)
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize("kind", ["weight", "symmetric", "input"])
 @pytest.mark.parametrize("exact", [False, True], ids=["default", "exact"])
@@ -91,6 +92,7 @@ def test_fewer_convolutions_are_called(kind: str, apart: int, joined: int) -> No
     assert before - after == apart - joined
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize("kind", ["weight", "symmetric"])
 @pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])

@@ -20,6 +20,7 @@ from widened import around
 CONVOLUTIONS = (F.conv1d, F.conv2d, F.conv3d)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("times", "window", "before", "after"),
     [
@@ -111,6 +112,7 @@ def both(
     return net, plain
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("interval_input", [False, True], ids=["point", "interval"])
 @pytest.mark.parametrize(
     ("kind", "exact"), [("weight", False), ("weight", True), ("symmetric", False), ("input", False)]
@@ -140,6 +142,7 @@ def test_bounds_contain_every_draw_and_are_tighter(
             assert bounds.contains(functional_call(model, drawn, (start,)), atol=1e-9).all()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", LEFT)
 def test_what_cannot_be_taken_once_has_the_bounds_that_it_had(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
@@ -189,6 +192,7 @@ class SignalsAsOneImage(nn.Module):
         return result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("model", "calls"),
     [
@@ -212,6 +216,7 @@ def test_sizes_that_are_known_only_when_it_runs_are_left_as_they_are(model: Any,
                 assert bounds.contains(functional_call(net.model, drawn, tuple(args)), atol=1e-9).all()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["weight", "symmetric", "input"])
 def test_sums_of_weights_are_rounded_no_more_coarsely_than_gaps(kind: Any) -> None:
     model = nn.Sequential(nn.Upsample(scale_factor=2), nn.Conv1d(1, 1, 2, bias=False)).bfloat16().eval()
@@ -225,6 +230,7 @@ def test_sums_of_weights_are_rounded_no_more_coarsely_than_gaps(kind: Any) -> No
     assert bounds.above.flatten().tolist() == pytest.approx([want] * 7, rel=1e-6)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["padded behind", "padded around", "padded twice", "volumes"])
 def test_bounds_of_inputs_are_the_best_there_are(name: str) -> None:
     torch.manual_seed(0)
@@ -240,6 +246,7 @@ def test_bounds_of_inputs_are_the_best_there_are(name: str) -> None:
     torch.testing.assert_close(bounds.below.flatten(), matrix.clamp(min=0) @ low + (-matrix).clamp(min=0) @ high)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("kind", "products"), [("weight", 3), ("symmetric", 3), ("input", 2)])
 def test_there_are_no_more_products_than_without(kind: Any, products: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = TAKEN["padded behind"]().double().eval()
@@ -276,6 +283,7 @@ def test_compiled_recomputed_and_in_bfloat16_it_gives_the_same_bounds(kind: Any,
         assert (a - b).abs().max() <= (0.05 if dtype is torch.bfloat16 else 1e-4) * a.abs().max()
 
 
+@pytest.mark.rotating
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", ["weight", "symmetric", "input"])
 def test_a_compiled_step_on_a_gpu_gives_the_gradients_of_one_that_is_not(kind: Any) -> None:

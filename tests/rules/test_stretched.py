@@ -71,6 +71,7 @@ def set_shares(net: inn.IntervalNetwork, rel: float) -> None:
             gap.copy_(rel * torch.rand_like(gap) * (torch.rand_like(gap) > 0.2))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("interval_input", [False, True], ids=["point", "interval"])
 @pytest.mark.parametrize("name", MODELS)
 def test_bounds_contain_every_draw(name: str, interval_input: bool) -> None:
@@ -94,6 +95,7 @@ def _share(like: Tensor, draw: int) -> Tensor:
     return share.round() if draw % 2 else share
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["joined channels", "joined samples", "groups", "depthwise", "linear"])
 def test_bounds_are_those_of_the_exact_form_of_the_same_intervals(name: str) -> None:
     torch.manual_seed(2)
@@ -132,6 +134,7 @@ FEW: dict[str, tuple[Any, int]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["input", "weight", "symmetric"])
 @pytest.mark.parametrize("batched", [True, False], ids=["batch", "one"])
 @pytest.mark.parametrize("name", FEW)
@@ -192,6 +195,7 @@ def test_a_cap_holds_for_every_weight() -> None:
     torch.testing.assert_close(net(x).width, capped(x).width)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["input", "symmetric"])
 def test_fitted_saved_loaded_compiled_and_in_bfloat16_it_gives_the_same_bounds(kind: Any, tmp_path: Path) -> None:
     torch.manual_seed(0)

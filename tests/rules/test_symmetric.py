@@ -33,6 +33,7 @@ def outputs(bounds: Any) -> list[inn.Interval]:
     return [bounds] if isinstance(bounds, inn.Interval) else [bounds[0], *bounds[1]]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("interval_input", [False, True], ids=["point", "interval"])
 @pytest.mark.parametrize("name", MODELS)
 def test_bounds_are_those_of_the_same_intervals_with_two_gaps_each(name: str, interval_input: bool) -> None:

@@ -116,6 +116,7 @@ def test_a_repository_is_read_from_the_cache(tmp_path: Path) -> None:
     assert_equal(net, small_net())
 
 
+@pytest.mark.rotating
 def test_a_folder_is_read_offline_and_without_the_package(tmp_path: Path) -> None:
     save_pretrained(tmp_path, small_net())
     code = f"""

@@ -561,6 +561,7 @@ while True:
 """
 
 
+@pytest.mark.rotating
 def test_a_file_that_another_process_saves_again_and_again_is_never_called_damaged(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model, path = nn.Linear(2, 1).eval(), tmp_path / "net.safetensors"

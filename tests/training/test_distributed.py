@@ -136,6 +136,7 @@ def assert_ends_as_if_nothing_had_happened(tmp_path: Path, epochs: int, **settin
         assert all(torch.equal(killed[key][name], value) for name, value in state.items())
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "plain", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["interval network", "plain model with dropout"]
 )

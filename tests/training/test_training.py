@@ -136,6 +136,7 @@ def test_fewer_steps_than_by_default_will_do(make: Make, layers: Any) -> None:
     assert covered(net, x, y) == pytest.approx(0.9, abs=0.02)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("kind", "cap"),
     [("symmetric", None), ("input", None), ("weight", 0.5), ("symmetric", 0.5)],

@@ -129,6 +129,7 @@ def test_moving_the_threshold_flags_the_share_that_numpy_counts(open_page: Open,
     assert share == pytest.approx((score[5] > 20).mean(), abs=0.002)
 
 
+@pytest.mark.rotating
 def test_outlines_come_and_go(open_page: Open, scan: str) -> None:
     page = open_page(scan)
     violet = """() => {
@@ -148,6 +149,7 @@ def test_outlines_come_and_go(open_page: Open, scan: str) -> None:
     assert page.evaluate(violet) == 0 and not page.locator("#flags").is_checked()
 
 
+@pytest.mark.rotating
 def test_windows_follow_presets_fields_keys_and_the_right_button(open_page: Open, scan: str, files: Path) -> None:
     page = open_page(scan)
     window = lambda: [float(page.locator(f"#{name}").input_value()) for name in ("level", "width")]  # noqa: E731
@@ -205,6 +207,7 @@ def test_wheel_keys_and_slider_change_slices(open_page: Open, scan: str) -> None
     assert page.locator("#slice-number").inner_text() == f"{SLICES} of {SLICES}"
 
 
+@pytest.mark.rotating
 def test_a_slice_that_is_not_here_yet_is_fetched_unless_the_user_goes_on(
     open_page: Open, scan: str, files: Path
 ) -> None:
@@ -230,6 +233,7 @@ def test_a_slice_that_is_not_here_yet_is_fetched_unless_the_user_goes_on(
     assert readout(page)["point"] == pytest.approx(float(shown(files / "scan.npz", 7)["point"][9, 9]), abs=0.06)
 
 
+@pytest.mark.rotating
 def test_zoom_and_pan_are_shared_and_hovering_still_finds_the_pixel(open_page: Open, scan: str, files: Path) -> None:
     page = open_page(scan)
     x, y = place(page, 10, 12)
@@ -255,6 +259,7 @@ def test_zoom_and_pan_are_shared_and_hovering_still_finds_the_pixel(open_page: O
     assert readout(page)["upper"] == pytest.approx(want, abs=0.06)
 
 
+@pytest.mark.rotating
 def test_the_profile_is_that_of_the_row_the_column_or_the_line(open_page: Open, scan: str, files: Path) -> None:
     page = open_page(scan)
     want = shown(files / "scan.npz", SLICES // 2)
@@ -290,6 +295,7 @@ def test_the_profile_is_that_of_the_row_the_column_or_the_line(open_page: Open, 
     assert page.locator("input[value=row][name=mode]").is_checked()
 
 
+@pytest.mark.rotating
 def test_panels_can_be_hidden_and_enlarged(open_page: Open, scan: str) -> None:
     page = open_page(scan)
     visible = lambda: [  # noqa: E731
@@ -340,6 +346,7 @@ def test_the_page_can_be_used_by_keys_alone(open_page: Open, scan: str, files: P
     assert int(page.locator("#threshold").input_value()) == int(before) + 500
 
 
+@pytest.mark.rotating
 def test_every_control_has_a_name_and_text_stands_out(open_page: Open, scan: str) -> None:
     for scheme in ("light", "dark"):
         page = open_page(scan, color_scheme=scheme)
@@ -393,6 +400,7 @@ def test_signals_get_the_band_plot(open_page: Open, signal: str, files: Path) ->
     assert page.locator("#where").inner_text() == "sample 198"
 
 
+@pytest.mark.rotating
 def test_a_page_of_its_own_opens_without_a_server(open_page: Open, files: Path, tmp_path: Path) -> None:
     out = export_html(files / "scan.npz", tmp_path / "page.html", slices=slice(1, None, 3), rows=slice(10, None))
 
@@ -415,12 +423,14 @@ def test_a_page_of_its_own_opens_without_a_server(open_page: Open, files: Path, 
     assert number(page.locator("#share-all").inner_text()[:-1]) == pytest.approx(100 * share, abs=0.051)
 
 
+@pytest.mark.rotating
 def test_a_signal_page_of_its_own_opens_too(open_page: Open, files: Path, tmp_path: Path) -> None:
     page = open_page(export_html(files / "signals.npz", tmp_path / "page.html").as_uri())
 
     assert page.locator("#slice-number").inner_text() == "1 of 5"
 
 
+@pytest.mark.rotating
 def test_the_promise_of_the_one_that_is_open_is_shown(open_page: Open, serve: Serve, tmp_path: Path) -> None:
     made, _ = prediction((2, 1, 9, 8))
     save_npz(tmp_path / "a.npz", made, promise="At most <b>one</b> in ten.")
@@ -436,6 +446,7 @@ def test_the_promise_of_the_one_that_is_open_is_shown(open_page: Open, serve: Se
     assert not page.locator("#promise").is_visible()  # nobody said
 
 
+@pytest.mark.rotating
 def test_the_colours_of_the_direction_are_named_by_the_wider_side(open_page: Open, scan: str) -> None:
     page = open_page(scan)
 
@@ -444,6 +455,7 @@ def test_the_colours_of_the_direction_are_named_by_the_wider_side(open_page: Ope
     assert "on which side the truth is more likely it does not say" in page.locator("#help-note").inner_text()
 
 
+@pytest.mark.rotating
 def test_several_predictions_can_be_chosen_and_a_broken_one_says_so(
     open_page: Open, serve: Serve, tmp_path: Path
 ) -> None:
@@ -466,6 +478,7 @@ def test_several_predictions_can_be_chosen_and_a_broken_one_says_so(
     assert not page.locator("[data-panel=error]").count()
 
 
+@pytest.mark.rotating
 def test_a_prediction_that_cannot_be_shown_hides_the_one_before_it(
     open_page: Open, serve: Serve, tmp_path: Path
 ) -> None:
@@ -489,6 +502,7 @@ def test_a_prediction_that_cannot_be_shown_hides_the_one_before_it(
     assert page.locator("#title").text_content() == r"d\x1b[31m\n<b>"
 
 
+@pytest.mark.rotating
 def test_a_broken_file_and_a_stopped_viewer_are_told(browser: Any, tmp_path: Path) -> None:
     volume(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(b"broken")
@@ -503,6 +517,7 @@ def test_a_broken_file_and_a_stopped_viewer_are_told(browser: Any, tmp_path: Pat
     page.close()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("width", [1440, 320])
 def test_nothing_is_cut_off_at_any_width(open_page: Open, scan: str, signal: str, tmp_path: Path, width: int) -> None:
     for address in (scan, signal):
@@ -516,6 +531,7 @@ def test_nothing_is_cut_off_at_any_width(open_page: Open, scan: str, signal: str
             assert len(picture.convert("RGB").getcolors(2**24) or ()) > 500
 
 
+@pytest.mark.rotating
 def test_touch_sets_the_pointer_and_pinching_zooms(open_page: Open, scan: str) -> None:
     page = open_page(scan, width=420, height=800, has_touch=True)
 
@@ -552,6 +568,7 @@ SCROLL = """async ([first, count]) => {
 }"""
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_a_large_volume_scrolls_without_stutter(open_page: Open, serve: Serve, tmp_path: Path) -> None:
     made, target = prediction((80, 512, 512))

@@ -90,6 +90,7 @@ def test_every_answer_shuts_the_page_off_from_elsewhere(client: Client) -> None:
         assert headers["X-Content-Type-Options"] == "nosniff" and headers["Server"] == "intervalnn"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("token", ["", "x", "wrong" * 7, "%00"])
 def test_a_wrong_token_is_refused(client: Client, token: str) -> None:
     for path in ("", "0/slice/0", "static/page.css"):
@@ -97,6 +98,7 @@ def test_a_wrong_token_is_refused(client: Client, token: str) -> None:
         assert status == 403 and b"token" in body
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "path",
     [
@@ -124,6 +126,7 @@ def test_other_addresses_lead_nowhere(client: Client, path: str) -> None:
     assert status == 404 and b"secret" not in body and b"root:" not in body
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("path", ["ä", "{token}/0/slice/١", "{token}/../{token}/"])
 def test_bytes_that_no_browser_sends_are_refused(client: Client, path: str) -> None:
     line = f"GET /{path.format(token=client.token)} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -134,6 +137,7 @@ def test_bytes_that_no_browser_sends_are_refused(client: Client, path: str) -> N
     assert answer.split()[1] in (b"403", b"404")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"])
 def test_nothing_can_be_written(client: Client, method: str) -> None:
     status, headers, body = client.ask("0/slice/0", method=method, body=b"GET / HTTP/1.1\r\n\r\n")
@@ -147,6 +151,7 @@ def test_head_gives_no_body(client: Client) -> None:
     assert status == 200 and int(headers["Content-Length"]) > 1000 and body == b""
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1]", "0.0.0.0"])
 def test_foreign_host_names_are_refused(client: Client, host: str) -> None:
     status, _, body = client.ask("", host=host)
@@ -193,6 +198,7 @@ def test_the_server_is_gone_afterwards(folder: Path) -> None:
         client.ask("")
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal that Ctrl-C sends")
 def test_ctrl_c_stops_without_a_word(folder: Path) -> None:
     program = f"from intervalnn.view import view; view({str(folder / 'b.npz')!r}, open_browser=False)"
@@ -257,6 +263,7 @@ ODD = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", ODD)
 def test_odd_facts_are_said_on_the_page(case: str, tmp_path: Path) -> None:
     volume(tmp_path / "a.npz")
@@ -280,6 +287,7 @@ def test_whatever_goes_wrong_is_said_on_the_page(folder: Path, monkeypatch: pyte
     assert (status, body) == (422, b"it cannot be shown: ZeroDivisionError('division by zero')")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324])
 def test_numbers_without_end_make_a_page_that_is_json(value: float, tmp_path: Path) -> None:
     point = np.linspace(-1, 1, 40).reshape(2, 1, 4, 5)

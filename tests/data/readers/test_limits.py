@@ -73,6 +73,7 @@ def test_what_unpacks_to_too_much_is_skipped_and_named(name: str, tmp_path: Path
     assert REFUSED.get(name, "and 0.000976562 are allowed; if you trust it, allow more: max_gib") in skipped.reason
 
 
+@pytest.mark.rotating
 def test_no_bomb_takes_memory(tmp_path: Path) -> None:
     names = [name for name in BOMBS if name != "NPZ, LZMA"]  # which takes long to pack
     for name in names:

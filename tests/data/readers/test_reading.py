@@ -88,6 +88,7 @@ def test_an_unknown_subject_is_named(tmp_path: Path) -> None:
         data.read(tmp_path).only(["nobody"])
 
 
+@pytest.mark.rotating
 def test_arrays_are_read_without_the_optional_packages(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((2, 3, 3), np.int16))
     code = f"""

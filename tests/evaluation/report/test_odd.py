@@ -63,6 +63,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", WRONG)
 def test_a_run_that_is_none_is_named_with_the_reason(case: str, tmp_path: Path) -> None:
     change, why = WRONG[case]
@@ -83,6 +84,7 @@ def link_to_itself(path: Path) -> None:
     path.symlink_to(path)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("make", "why"),
     [
@@ -121,6 +123,7 @@ def test_alone_an_odd_run_is_told_why_there_is_no_page(tmp_path: Path) -> None:
 CURVES = ("calibration", "sparsification", "direction", "explanation")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("value", ["text", [1, 2], {"levels": [0.5]}, 7], ids=str)
 def test_a_figure_that_cannot_be_drawn_says_so(value: Any, tmp_path: Path) -> None:
     good(tmp_path)
@@ -133,6 +136,7 @@ def test_a_figure_that_cannot_be_drawn_says_so(value: Any, tmp_path: Path) -> No
     assert text.count("<h3>How far behind: interval score</h3>") == 2
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e308, 0.0])
 def test_numbers_without_end_are_shown_as_what_they_are(value: float, tmp_path: Path) -> None:
     good(tmp_path)
@@ -146,6 +150,7 @@ def test_numbers_without_end_are_shown_as_what_they_are(value: float, tmp_path: 
     assert text.count('<section class="group"') == 3  # two groups, and what the metrics mean
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("names", [NAMES[i : i + 6] for i in range(0, len(NAMES), 6)], ids=lambda n: ascii(n[0]))
 def test_whatever_names_are_the_page_and_its_tables_and_figures_are_whole(names: list[str], tmp_path: Path) -> None:
     values = {name: {"mae": numbers(i), names[0]: numbers(i)} for i, name in enumerate(names)}
@@ -176,6 +181,7 @@ def test_whatever_names_are_the_page_and_its_tables_and_figures_are_whole(names:
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", "".join(table))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[31mred", "$x_$", "a b|c", "é" * 60, "<i>"])
 def test_whatever_a_folder_is_called_the_page_is_whole(name: str, tmp_path: Path) -> None:
     for each in (name, f"{name}2"):

@@ -77,6 +77,7 @@ def test_names_sort_by_letters(opened: Open) -> None:
     assert rows.all_inner_texts() == ["constant", "INN", "leaning"]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("width", [1440, 420])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_sticks_out_and_text_stands_out(opened: Open, width: int, scheme: str) -> None:

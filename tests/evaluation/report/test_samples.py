@@ -88,6 +88,7 @@ ODD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", ODD)
 def test_examples_that_do_not_fit_are_named(case: str, tmp_path: Path) -> None:
     group = made(tmp_path, ours=1.0)
@@ -107,6 +108,7 @@ def test_numbers_that_no_sample_has_are_passed_over(tmp_path: Path) -> None:
     assert "best of the 2 kept: sample 3" in best.title and "sample 9" in worst.title
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
 def test_numbers_that_are_not_finite_are_drawn_around(value: float, shape: tuple[int, ...], tmp_path: Path) -> None:
@@ -121,6 +123,7 @@ def test_numbers_that_are_not_finite_are_drawn_around(value: float, shape: tuple
         drawn.savefig(io.BytesIO(), format="svg")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_signals_images_and_volumes_are_drawn(shape: tuple[int, ...], tmp_path: Path) -> None:
     drawn = pictures(examples(made(tmp_path, shape, ours=1.0, theirs=2.0))[0])

@@ -33,6 +33,7 @@ TINY = replace(
 )
 
 
+@pytest.mark.slow
 def test_the_demo_shows_every_method_and_draws_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     console, clock = Console(record=True, width=120, file=io.StringIO()), itertools.count(1.0)
     monkeypatch.setattr(run_time, "seconds", lambda *_: next(clock))  # or each method would be fitted three times

@@ -38,6 +38,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(scales.IMAGES, "quick", TINY)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("task", ["ct", *(pytest.param(task, marks=pytest.mark.slow) for task in ("mri", "denoising"))])
 def test_a_task_runs_from_phantoms_to_the_page_and_goes_on(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

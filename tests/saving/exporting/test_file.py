@@ -99,6 +99,7 @@ def test_inputs_and_outputs_of_any_structure_are_named_by_their_place(tmp_path: 
     assert torch.equal(found["answer_index_value"], torch.arange(3))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("groups", ["width", "regions"])
 def test_groups_of_a_calibration_are_part_of_the_file(tmp_path: Path, groups: str) -> None:
     torch.manual_seed(0)
@@ -203,6 +204,7 @@ class Alike(nn.Module):
         return {"a": {"b": h}, "a_b": 3 * h}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("ending", ["pt2", "onnx"])
 def test_names_that_are_alike_are_told_apart(tmp_path: Path, ending: str) -> None:
     if ending == "onnx":
@@ -283,6 +285,7 @@ class Branching(nn.Module):
         return self.layer(x) * (2.0 if x.shape[0] >= 2 else 1.0)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("where", ["short", "odd", "one sample"])
 def test_sizes_at_which_the_model_goes_another_way_are_fixed(tmp_path: Path, where: str) -> None:
     x = signal(1 if where == "one sample" else 2, 1, 32)

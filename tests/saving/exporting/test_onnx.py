@@ -160,6 +160,7 @@ class Poles(nn.Module):
         return self.pool(self.mix(1 / self.first(x))[:, None])
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("pool", [nn.MaxPool1d(2), nn.AdaptiveMaxPool1d(2)], ids=["side by side", "adaptive"])
 def test_bounds_that_are_endless_stay_so_behind_a_pool(tmp_path: Path, pool: nn.Module) -> None:
     torch.manual_seed(0)
@@ -177,6 +178,7 @@ def test_bounds_that_are_endless_stay_so_behind_a_pool(tmp_path: Path, pool: nn.
     assert (found["upper"] > 1e38).all() and (found["lower"] < -1e38).all()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("last", [nn.LogSigmoid(), nn.LogSoftmax(1)], ids=lambda last: type(last).__name__)
 def test_logarithms_of_small_shares_stay_numbers(tmp_path: Path, last: nn.Module) -> None:
     """Torch writes them as the logarithm of a sigmoid, which is zero in float32 from -104 on, and rough long before."""
@@ -192,6 +194,7 @@ def test_logarithms_of_small_shares_stay_numbers(tmp_path: Path, last: nn.Module
         torch.testing.assert_close(found[name], getattr(want, name), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.rotating
 def test_sizes_are_fixed_that_the_runtime_cannot_follow(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Linear(18, 2))
     net = widened(model, signal(2, 1, 8, 8))
@@ -203,6 +206,7 @@ def test_sizes_are_fixed_that_the_runtime_cannot_follow(tmp_path: Path) -> None:
     assert_agrees(run(tmp_path / "net.onnx", more), net, more)
 
 
+@pytest.mark.rotating
 def test_half_precision_is_compared_by_its_own_rounding(tmp_path: Path) -> None:
     torch.manual_seed(0)
     net = widened(nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).half(), signal(2, 8).half())

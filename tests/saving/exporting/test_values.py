@@ -10,6 +10,7 @@ from torch.export import Dim
 from intervalnn.saving.exporting.values import described
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("shape", "names"),
     [
