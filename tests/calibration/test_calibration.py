@@ -512,3 +512,18 @@ def test_batches_that_are_no_pairs_are_refused(batch: Any, message: str) -> None
 def test_bad_settings_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         calibrate(Known(), [known(50, 4)], **options)
+
+
+def test_a_calibration_tells_what_was_kept_before_it() -> None:
+    x, y = known(200, 30)
+    inside = (numpy_needed(x, y) <= 1).mean(1)
+
+    calibration = calibrate(Known(), [(x, y)], coverage=0.9)
+    single = calibrate(Known(), [(x, y)], coverage=0.9, level="single image")
+    restored = Calibration.from_settings(calibration.settings())
+    older = {name: value for name, value in calibration.settings().items() if name != "before"}
+
+    assert calibration.before == pytest.approx([inside.mean()])
+    assert single.before == pytest.approx([(inside >= 0.9 - 1e-12).mean()])
+    assert restored.before == pytest.approx(calibration.before, abs=1e-6)
+    assert np.isnan(Calibration.from_settings(older).before).all()

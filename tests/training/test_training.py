@@ -818,3 +818,13 @@ def test_a_network_without_width_can_be_explained_too_before_its_first_call(tmp_
     assert [row.name for row in rows] == ["2.weight", "2.bias", "4.weight", "4.bias"]
     assert all(row.share == 0 and row.sensitivity > 0 for row in rows)
     assert net.explain(data.dataset.tensors[0]).plot(tmp_path / "closed.png").exists()  # type: ignore[attr-defined]
+
+
+def test_bounds_that_hold_too_little_of_new_data_are_told_with_the_numbers() -> None:
+    net, data = small()
+    x, y = data.dataset.tensors  # type: ignore[attr-defined]
+
+    with pytest.warns(UserWarning, match=r"hold 0\.0\d\d of the validation targets, where 0\.9 was asked for"):
+        history = quiet(net, data, coverage=0.9, epochs=3, validation=[(x, y + 10)])
+
+    assert history.epochs[history.best].held_out < 0.1

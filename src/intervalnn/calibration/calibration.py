@@ -92,8 +92,9 @@ the bounds: on average over new images and over draws of the images for calibrat
         for group, each in enumerate(found)
     ]
     images = [each.images for each in found]
+    before = [1 - each.unscaled if each.images else math.nan for each in found]
     calibration = Calibration(
-        torch.tensor(chosen), images, level=level, coverage=1 - alpha, delta=delta, groups=grouped
+        torch.tensor(chosen), images, level=level, coverage=1 - alpha, delta=delta, groups=grouped, before=before
     )
     method.calibration = calibration  # type: ignore[attr-defined]
     return calibration
@@ -113,12 +114,22 @@ class Calibration(nn.Module):
         coverage: The share of components inside that is promised.
         delta: The probability with which the promise may fail, where it may.
         groups: Which factor each component takes.
+        before: What was kept of the images before the gaps were scaled: of each group the mean share of components
+            inside, or at ``level="single image"`` the share of images that keep the promised share.
     """
 
     factors: Tensor
 
     def __init__(
-        self, factors: Tensor, images: list[int], *, level: Level, coverage: float, delta: float, groups: Groups
+        self,
+        factors: Tensor,
+        images: list[int],
+        *,
+        level: Level,
+        coverage: float,
+        delta: float,
+        groups: Groups,
+        before: list[float] | None = None,
     ) -> None:
         super().__init__()
         self.register_buffer("factors", factors)
@@ -127,6 +138,7 @@ class Calibration(nn.Module):
         self.coverage = round(coverage, 12)
         self.delta = delta
         self.groups = groups
+        self.before = [math.nan] * len(images) if before is None else before
 
     @property
     def alpha(self) -> float:
@@ -183,6 +195,7 @@ class Calibration(nn.Module):
             "coverage": self.coverage,
             "delta": self.delta,
             "images": list(self.images),
+            "before": [None if math.isnan(kept) else round(kept, 6) for kept in self.before],
             "groups": self.groups.settings(),
         }
 
@@ -194,7 +207,10 @@ class Calibration(nn.Module):
             settings: What :meth:`settings` returned.
             groups: The function that the groups came from, if they did: it cannot be saved.
         """
-        rest = {**settings, "groups": Groups.from_settings(settings["groups"], groups)}
+        before = [
+            math.nan if kept is None else kept for kept in settings.get("before", [None] * len(settings["images"]))
+        ]
+        rest = {**settings, "groups": Groups.from_settings(settings["groups"], groups), "before": before}
         return Calibration(torch.full((len(settings["images"]),), float("nan")), **rest)
 
     def __str__(self) -> str:

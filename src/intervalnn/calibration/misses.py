@@ -30,6 +30,11 @@ class Missed:
     losses: Tensor
     images: int
 
+    @property
+    def unscaled(self) -> float:
+        """The mean loss of the images with gaps as they are, not scaled."""
+        return float(self.losses[factors() == 1.0]) / self.images
+
 
 def factors() -> Tensor:
     """Return the factors to choose from: 0, and from 2**-20 to 2**20, 1024 to each octave.

@@ -39,7 +39,9 @@ def calibrate(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, A
     )
     net.save(out, include_model=holds_model(chosen.net))
     factors = [float(factor) for factor in found.factors]
-    screen.say(f"The gaps are scaled by {', '.join(f'{factor:.4g}' for factor in factors)}.")
+    kept = "of the images kept that" if found.level == "single image" else "of the components lay inside"
+    before = ", ".join(f"{share:.3f}" for share in found.before)
+    screen.say(f"The gaps are scaled by {', '.join(f'{factor:.4g}' for factor in factors)}; before, {before} {kept}.")
     screen.say(found.promise)
     screen.wrote(out)
     screen.hint("predict", "--net", out, *model_flags(config.model), "--input", "X", "--out", "PREDICTION")

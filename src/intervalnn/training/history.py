@@ -28,6 +28,8 @@ class Epoch:
         width: Mean width of the bounds; NaN for a plain model.
         validation: Mean loss on the validation loader; NaN without one.
         seconds: How long it took.
+        held_out: Share of the targets of the validation loader between the bounds; NaN without one, or for a plain
+            model.
     """
 
     loss: float
@@ -35,6 +37,7 @@ class Epoch:
     width: float
     validation: float
     seconds: float
+    held_out: float = math.nan
 
 
 @dataclass(slots=True)

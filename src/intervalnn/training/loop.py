@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from intervalnn.training.sums import Means, Sums
 __all__ = ["Epoch", "History", "Learner", "fit"]
 
 LOOK = 50  # steps after which to look whether training has failed, and to show the numbers
+SHORT = 0.03  # by how much less the bounds may hold of held-out targets than was asked for, without a warning
 
 
 def fit(
@@ -74,7 +76,9 @@ def fit(
         lr: Learning rate: of balanced gaps the share by which one may grow or shrink in a step, else Adam's.
         balance: Whether to balance the gaps, and take steps in proportion; by default unless the recipe is
             the paper's.
-        validation: Batches to measure the loss on after each epoch; the best epoch's state is restored.
+        validation: Batches to measure the loss on after each epoch; the best epoch's state is restored. Give data
+            that the underlying model has not seen: a warning then says, with both numbers, where the bounds hold
+            too little of them.
         patience: Stop after this many epochs without a better validation loss.
         checkpoint: A file to write after each epoch, and to go on from if it is there.
         precision: Autocast to this dtype (plain models; an interval network has ``gap_dtype``).
@@ -126,7 +130,20 @@ class _Loop:
                     state.save(checkpoint)
         state.restore()
         method.train(mode)
+        if engine.rank == 0:
+            self._warn_where_short(state.history)
         return state.history
+
+    def _warn_where_short(self, history: History) -> None:
+        """Warn where the bounds hold less of new data than was asked for."""
+        asked, kept = self.recipe.coverage, history.epochs[history.best]
+        if asked is not None and kept.held_out < asked - SHORT:
+            warnings.warn(
+                f"the bounds hold {kept.held_out:.3f} of the validation targets, where {asked:g} was asked for and "
+                f"{kept.coverage:.3f} of the training targets lie inside. The underlying model fits its training data "
+                "better than new data. Fit the gaps on data that the model has not seen, and calibrate on others",
+                stacklevel=4,
+            )
 
     def _started(self, checkpoint: Path | None) -> State:
         """Return where to begin: the checkpoint, if there is one, else gaps that are balanced where they are to be."""
@@ -150,9 +167,9 @@ class _Loop:
         start = time.perf_counter()
         with _seeded(self.job.device, self.recipe.seed, number, self.job.engine.rank):
             found = self._steps(number, module, optimizer, bar)
-            valid = math.nan if validation is None else self._validate(validation, number)
-        bar.show(number, *found, valid)
-        return Epoch(*found, valid, time.perf_counter() - start)
+            valid = Means(math.nan, math.nan, math.nan) if validation is None else self._validate(validation, number)
+        bar.show(number, *found, valid.loss)
+        return Epoch(*found, valid.loss, time.perf_counter() - start, valid.coverage)
 
     def _steps(self, number: int, module: nn.Module, optimizer: torch.optim.Optimizer, bar: Bar) -> Means:
         """Take the steps of one epoch."""
@@ -184,15 +201,15 @@ class _Loop:
         sums.add(loss.detach(), output, target, weight)
 
     @torch.no_grad()
-    def _validate(self, validation: Iterable[Any], number: int) -> float:
-        """Return the mean loss on other batches."""
+    def _validate(self, validation: Iterable[Any], number: int) -> Means:
+        """Return the means over other batches."""
         job, sums = self.job, Sums(self.job.device)
         job.method.eval()
         for batch, weight in Batches(validation, rank=job.engine.rank, world=job.engine.world).epoch(0):
             args, target = parts(batch, job.device)
             output = job.method(*args)
             sums.add(self.recipe.loss(output, target), output, target, weight)
-        return self._checked(sums, number, validation).loss
+        return self._checked(sums, number, validation)
 
     def _checked(self, sums: Sums, number: int, validation: Iterable[Any] | None = None) -> Means:
         """Return the means over all processes, if anything good can still come."""
