@@ -7,7 +7,7 @@ from pathlib import Path
 
 from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.results import Results
-from intervalnn.paper.experiments import run_time, tables
+from intervalnn.paper.experiments import run_time, tab_scouts, tables
 from intervalnn.paper.experiments.comparison import COVERAGE
 from intervalnn.paper.experiments.tables import both, comparison, published, so_many, together
 
@@ -47,10 +47,12 @@ def page(folder: Path) -> str:
         f"epochs; {so_many(found.runs)}. Mean ± standard deviation over runs.",
         _table_1(found, about["task"]),
         comparison(f"Methods at equal coverage, seeds {[run.seed for run in found.runs]}", found, "images"),
+        tab_scouts.table(found),
         published(found, PUBLISHED if about["task"] == "ct" else None),
         _promises(found),
-        _artefacts(found),
     ]
+    if all(run.settings["artefacts"] for run in found.runs):
+        lines.append(_artefacts(found))
     if "ood" in counts:
         lines.append(_ood(found))
     if (folder / "run-time.json").exists():
