@@ -148,5 +148,6 @@ for _task, _about in {
     "ct": "Limited-angle tomography",
     "mri": "Undersampled MRI",
     "denoising": "Gaussian denoising",
+    "photos": "Super-resolution of photos, those of scikit-image",
 }.items():
     _images(_task, _about)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from intervalnn.cli import main
 from intervalnn.evaluation.records import Run
-from intervalnn.paper.experiments import images, reproduce, run_time, scales
+from intervalnn.paper.experiments import images, photos, reproduce, run_time, scales
 from intervalnn.prediction import Prediction
 
 TINY = replace(
@@ -110,7 +110,7 @@ def test_a_run_over_folds_says_what_scouts_gain_by_subject(tmp_path: Path) -> No
     rng, data = np.random.default_rng(0), tmp_path / "data"
     data.mkdir()
     for patient in range(9):
-        np.save(data / f"p{patient}.npy", rng.normal(0.0, 300.0, (4, 32, 32)).astype(np.float32))
+        np.save(data / f"p{patient}.npy", rng.normal(0.0, 300.0, (8, 32, 32)).astype(np.float32))
     scale = replace(TINY, folds=3, seeds=2, timed=False, artefacts=0, published_epochs=0, probout_epochs=0, members=0)
     monkey = pytest.MonkeyPatch()
     monkey.setitem(scales.IMAGES, "quick", scale)
@@ -133,6 +133,22 @@ def test_a_run_over_folds_says_what_scouts_gain_by_subject(tmp_path: Path) -> No
     assert "times that of quantile heads, 4x steps" in page and "on 6 subjects" in page
     assert trained["constant width"] == 0 < trained["INN"] < trained["INN with scout"]
     assert "## Artefacts" not in page and not (tmp_path / "run-time.json").exists()
+
+
+def test_photos_are_split_by_photo_or_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = images.Setting("photos", TINY, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(photos, "find_spec", lambda _: None)
+        with pytest.raises(ValueError, match=r"pip install \"intervalnn\[photos\]\""):
+            setting.images()
+    pytest.importorskip("skimage")
+
+    found = setting.images()
+
+    assert set().union(*(split.subjects for split in found.values())) == set(photos.NAMES)
+    assert not set(found["test"].subjects) & {*found["train"].subjects, *found["val"].subjects}
+    for split in found.values():
+        assert split.images.shape[1:] == (1, 32, 32) and 0 <= split.images.min() < split.images.max() <= 1
 
 
 def test_runs_of_other_data_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from intervalnn.calibration.calibration import calibrate
 from intervalnn.evaluation.records import Run
 from intervalnn.files.limits import MAX_GIB
 from intervalnn.network.network import IntervalNetwork
-from intervalnn.paper.experiments import artefacts, splits
+from intervalnn.paper.experiments import artefacts, photos, splits
 from intervalnn.paper.experiments.comparison import (
     COVERAGE,
     Loaders,
@@ -34,7 +34,7 @@ from intervalnn.paper.experiments.comparison import (
 from intervalnn.paper.experiments.inputs import inputs
 from intervalnn.paper.experiments.scales import ImageScale
 from intervalnn.paper.models import UNet
-from intervalnn.tasks import MRI, Denoising, ImageTask, Tomography
+from intervalnn.tasks import MRI, Denoising, ImageTask, SuperResolution, Tomography
 from intervalnn.training.loop import fit
 
 __all__ = ["BETA", "LAYERS", "TASKS", "Data", "Setting", "methods_of", "new_network", "run", "underlying"]
@@ -46,7 +46,8 @@ OFFSET_IMAGES = 128  # of the training images, for the offsets of App. A
 NOISE = 0.1  # of the denoising task
 WITH_PROMISE = ("INN", "quantile heads")
 
-TASKS = ("ct", "mri", "denoising")
+TASKS = ("ct", "mri", "denoising", "photos")
+PHOTO_FOLDS = 3  # where a scale has none
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Setting:
     """One run: a task, a scale, a seed, a device, and where the images come from.
 
     Attributes:
-        task: ``"ct"``, ``"mri"`` or ``"denoising"``.
+        task: ``"ct"``, ``"mri"`` or ``"denoising"``; or ``"photos"``, super-resolution of photographs.
         scale: How large.
         seed: Seed of training, and the fold that is tested; without folds the data are the same for all.
         device: Where to train.
@@ -83,17 +84,28 @@ class Setting:
             "ct": Tomography(self.scale.size),
             "mri": MRI(self.scale.size),
             "denoising": Denoising(NOISE),
+            "photos": SuperResolution(),
         }
         return made[self.task]
 
     @property
+    def images_of(self) -> str:
+        """Where the images come from."""
+        if self.task == "photos":
+            return "photos of scikit-image"
+        return "phantoms" if self.source is None else self.source.name
+
+    @property
     def crossed(self) -> bool:
         """Whether each run tests other subjects."""
-        return self.source is not None and self.scale.folds > 0
+        return self.task == "photos" or (self.source is not None and self.scale.folds > 0)
 
     def images(self) -> dict[str, splits.Split]:
         """Return the images of each split: train, val and test, and whatever else a manifest has."""
         scale = self.scale
+        if self.task == "photos":
+            folds = scale.folds or PHOTO_FOLDS
+            return splits.crossed(photos.patches(scale.size), fold=self.seed, folds=folds, each=scale.slices_each)
         if self.source is None:
             return splits.made_up(scale.size, scale.patients, scale.slices)
         volumes = data.read(self.source, values=self.values, max_gib=self.max_gib)
@@ -215,7 +227,7 @@ def run(setting: Setting, found: Data, folder: Path, say: Progress, only: Collec
     about = {
         "task": setting.task,
         "problem": repr(setting.problem),
-        "images": "phantoms" if setting.source is None else setting.source.name,
+        "images": setting.images_of,
         "counts": {name: len(split) for name, split in found.splits.items()},
         "scale": json.loads(json.dumps(asdict(scale))),
     }

@@ -113,10 +113,11 @@ def reproduce_images(
 
     Args:
         folder: Where to; what it holds already is not made again.
-        task: ``"ct"``, ``"mri"`` or ``"denoising"``.
+        task: ``"ct"``, ``"mri"``, ``"denoising"`` or ``"photos"``.
         scale: ``"quick"`` (two cores, minutes), ``"small"`` (full fits of a small network on the CPU; subjects of
             given data are cross-validated), ``"medium"`` (one GPU, minutes a run) or ``"paper"`` (the published sizes).
         source: Folder of CT data, in any form that :func:`intervalnn.data.read` takes; without, made-up patients.
+            Photos are those of scikit-image.
         values: What the numbers of arrays and images in it are, where nothing there says so.
         max_gib: How much a volume in it may unpack to, in GiB, unless it is as large itself.
         seeds: Which runs; by default as many as the scale has.
@@ -126,6 +127,8 @@ def reproduce_images(
     """
     if task not in images.TASKS:
         raise ValueError(f"task must be one of {', '.join(map(repr, images.TASKS))}, got {task!r}")
+    if task == "photos" and source is not None:
+        raise ValueError("photos are those of scikit-image: leave out the folder of data")
     chosen = _chosen(IMAGES, scale)
     settings = [
         images.Setting(task, chosen, seed, device, source, values, max_gib)

@@ -20,14 +20,19 @@ TABLE = {
     "ProbOut, published": ("190 ± 28", "6.7e-3 ± 2e-3"),
     "INN, published": ("2211 ± 403", "7.4e-4 ± 0.65e-4"),
 }
-TITLES = {"ct": "Limited-angle tomography", "mri": "Undersampled MRI", "denoising": "Denoising"}
+TITLES = {
+    "ct": "Limited-angle tomography",
+    "mri": "Undersampled MRI",
+    "denoising": "Denoising",
+    "photos": "Super-resolution of photos",
+}
 
 
 def results(folder: Path) -> Results:
     """Return all runs in a folder; methods that not every run has are left out."""
     runs = [Run.load(path) for path in sorted(folder.glob("seed-*.json"))]
     if not runs:
-        raise FileNotFoundError(f"no runs in {folder}; make some with inn reproduce ct, mri or denoising")
+        raise FileNotFoundError(f"no runs in {folder}; make some with inn reproduce ct, mri, denoising or photos")
     return together(runs)
 
 
@@ -42,7 +47,7 @@ def page(folder: Path) -> str:
         f"Written by `inn reproduce {about['task']}` from the files beside it ({versions['device']}, torch "
         f"{versions['torch']}). Images: {about['images']}, {scale['size']}x{scale['size']}, "
         + ", ".join(f"{count} {name}" for name, count in counts.items())
-        + f" slices, split by patient, on the scale [0, 1] = -1000 to 1000 HU. Measured by `{about['problem']}`. U-Net "
+        + f" {_split(about['task'])}. Measured by `{about['problem']}`. U-Net "
         f"of base {scale['base']}, {about['parameters']} parameters, dropout {scale['dropout']}, {scale['epochs']} "
         f"epochs; {so_many(found.runs)}. Mean ± standard deviation over runs.",
         _table_1(found, about["task"]),
@@ -58,6 +63,13 @@ def page(folder: Path) -> str:
     if (folder / "run-time.json").exists():
         lines.append(run_time.table(folder / "run-time.json", "images"))
     return "\n".join(lines) + "\n"
+
+
+def _split(task: str) -> str:
+    """Return what the images are parts of, and their scale."""
+    if task == "photos":
+        return "patches in the first run, split by photo, other photos for each run, grey, in [0, 1]"
+    return "slices, split by patient, on the scale [0, 1] = -1000 to 1000 HU"
 
 
 def _table_1(found: Results, task: str) -> str:
