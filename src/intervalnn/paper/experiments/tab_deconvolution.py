@@ -45,7 +45,7 @@ def page(folder: Path) -> str:
         lines += [published(each, PUBLISHED), _large_errors(folder, noise)]
     if (folder / "run-time.json").exists():
         lines.append(run_time.table(folder / "run-time.json", "signals"))
-    return "\n".join(lines) + "\n"
+    return "\n".join(filter(None, lines)) + "\n"
 
 
 def _large_errors(folder: Path, noise: float) -> str:

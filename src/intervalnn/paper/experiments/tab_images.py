@@ -62,7 +62,7 @@ def page(folder: Path) -> str:
         lines.append(_ood(found))
     if (folder / "run-time.json").exists():
         lines.append(run_time.table(folder / "run-time.json", "images"))
-    return "\n".join(lines) + "\n"
+    return "\n".join(filter(None, lines)) + "\n"
 
 
 def _split(task: str) -> str:
