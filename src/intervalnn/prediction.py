@@ -154,11 +154,14 @@ def one(prediction: Any) -> Prediction:
 def is_fitted(method: Any) -> bool:
     """Say whether a method that learns from data has done so; one that says nothing of it counts as fitted.
 
-    A baseline tells by ``fitted``. An interval network shows it: some gap is not zero, or offsets move its bounds.
+    A baseline tells by ``fitted``. An interval network shows it: some gap is not zero, be it of a weight or of a
+    scout, or offsets move its bounds.
     """
     gaps = getattr(method, "gaps", None)
     if isinstance(gaps, nn.Module):
-        return getattr(method, "offsets", None) is not None or any(bool(gap.any()) for gap in gaps.parameters())
+        every = [gaps, *(scout.gaps for scout in getattr(method, "scouts", {}).values())]
+        opened = any(bool(gap.any()) for own in every for gap in own.parameters())
+        return opened or getattr(method, "offsets", None) is not None
     return bool(getattr(method, "fitted", True))
 
 

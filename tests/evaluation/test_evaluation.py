@@ -183,6 +183,34 @@ def test_few_pairs_are_never_significant() -> None:
     assert Results([run]).compare("m", "a", "b").p >= 0.5
 
 
+def test_a_bootstrap_over_groups_takes_their_samples_for_one() -> None:
+    rng, groups = np.random.default_rng(0), [[f"s{run}{i // 50}" for i in range(200)] for run in range(2)]
+    by_subject = rng.normal(0.0, 1.0, 8)
+    values = [np.repeat(by_subject[4 * run : 4 * run + 4], 50) + rng.normal(0.0, 0.1, 200) for run in range(2)]
+    runs = [
+        Run({"a": Measured({"m": v.tolist()}, 0, 0), "b": Measured({"m": [0.0] * 200}, 0, 0)}, 0.9, {}) for v in values
+    ]
+    results = Results(runs)
+
+    found = results.compare_by(groups, "m", "a", "b")
+
+    means = results.by_group("a", "m", groups)
+    drawn = rng.choice(list(means.values()), (20_000, 8)).mean(1)
+    assert list(means) == [f"s{run}{i}" for run in range(2) for i in range(4)]
+    assert found.pairs == 8 and found.difference == pytest.approx(np.mean(values))
+    assert [found.lower, found.upper] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.05)
+    assert found.p >= 2.0**-7 and results.compare("m", "a", "b").p < found.p
+
+
+def test_groups_of_one_sample_each_are_compared_as_samples_are() -> None:
+    values = {
+        n: Measured({"m": v}, 0, 0) for n, v in (("a", [1.0, 2.0, 4.0, float("nan")]), ("b", [0.5, 2.5, 1.0, 0.0]))
+    }
+    results = Results([Run(values, 0.9, {})])
+
+    assert results.compare_by([["w", "x", "y", "z"]], "m", "a", "b") == results.compare("m", "a", "b")
+
+
 def test_several_inputs_reach_the_model_as_arguments() -> None:
     class Two(nn.Module):
         def __init__(self) -> None:

@@ -97,3 +97,13 @@ def test_gaps_and_offsets_that_were_set_by_hand_will_do() -> None:
     by_offsets.solve_offsets(BATCHES, beta=0.1)
 
     assert is_fitted(by_gaps) and is_fitted(by_offsets)
+
+
+def test_a_scout_without_interval_layers_is_fitted_once_its_gaps_are_open() -> None:
+    net = inn.IntervalNetwork(model(), layers=0, scout=True)
+    net(BATCHES[0][0])
+    assert not is_fitted(net)
+
+    inn.fit(net, BATCHES, epochs=1, progress=False)
+
+    assert is_fitted(net)

@@ -1,11 +1,12 @@
 import pytest
 import torch
 
-from intervalnn.tasks import MRI, Deconvolution, Denoising, ImageTask, Phantoms, Tomography, datasets
+from intervalnn.tasks import MRI, Deconvolution, Denoising, ImageTask, Phantoms, SuperResolution, Tomography, datasets
 
 TASKS: list[ImageTask] = [
     Tomography(32, angles=24, photons=1e5),
     Denoising(0.1),
+    SuperResolution(2, 0.02),
     MRI(32, noise=0.01),
 ]
 

@@ -32,6 +32,12 @@ def _shared(command: Callable[..., None]) -> Callable[..., None]:
             "--out", type=FOLDER, default=None, help="Folder to write to; by default results/EXPERIMENT/SCALE."
         ),
         click.option("--device", default="cpu", show_default=True, help="Where to train, such as cuda."),
+        click.option(
+            "--method",
+            "methods",
+            multiple=True,
+            help='Measure this method, such as "INN with scout", and no other; may be given several times.',
+        ),
         click.option("--seed", "seeds", type=SEED, multiple=True, help="Which runs; may be given several times."),
     ):
         command = option(command)
@@ -70,9 +76,11 @@ def _run(folder: Path, make: Callable[[Callable[[str], None]], list[Path]]) -> N
 
 
 @reproduce.command()
-@click.option("--scale", type=click.Choice(["quick", "paper", "longer"]), default="quick", show_default=True)
+@click.option("--scale", type=click.Choice(["quick", "small", "paper", "longer"]), default="quick", show_default=True)
 @_shared
-def deconv(scale: str, seeds: tuple[int, ...], device: str, out: Path | None, draw_only: bool) -> None:
+def deconv(
+    scale: str, seeds: tuple[int, ...], methods: tuple[str, ...], device: str, out: Path | None, draw_only: bool
+) -> None:
     """The 1D deconvolution: every method, figure and number. A run that was stopped goes on."""
     from intervalnn.paper.experiments.reproduce import draw_deconvolution, reproduce_deconvolution
 
@@ -83,14 +91,16 @@ def deconv(scale: str, seeds: tuple[int, ...], device: str, out: Path | None, dr
         _run(
             folder,
             lambda say: reproduce_deconvolution(
-                folder, scale=scale, seeds=seeds or None, device=_checked(device), say=say
+                folder, scale=scale, seeds=seeds or None, methods=methods, device=_checked(device), say=say
             ),
         )
 
 
 def _images(task: str, about: str) -> None:
     @reproduce.command(task, help=f"{about}: every method, figure and number. A run that was stopped goes on.")
-    @click.option("--scale", type=click.Choice(["quick", "medium", "paper"]), default="quick", show_default=True)
+    @click.option(
+        "--scale", type=click.Choice(["quick", "small", "medium", "paper"]), default="quick", show_default=True
+    )
     @click.option(
         "--data",
         "source",
@@ -106,6 +116,7 @@ def _images(task: str, about: str) -> None:
         values: str | None,
         max_gib: float,
         seeds: tuple[int, ...],
+        methods: tuple[str, ...],
         device: str,
         out: Path | None,
         draw_only: bool,
@@ -126,6 +137,7 @@ def _images(task: str, about: str) -> None:
                     values=values,
                     max_gib=max_gib,
                     seeds=seeds or None,
+                    methods=methods,
                     device=_checked(device),
                     say=say,
                 ),
@@ -136,5 +148,6 @@ for _task, _about in {
     "ct": "Limited-angle tomography",
     "mri": "Undersampled MRI",
     "denoising": "Gaussian denoising",
+    "photos": "Super-resolution of photos, those of scikit-image",
 }.items():
     _images(_task, _about)

@@ -12,7 +12,17 @@ from typing import Any, Literal
 import numpy as np
 
 from intervalnn.evaluation.records import Measured, Run
-from intervalnn.evaluation.statistics import DRAWS, Comparison, Spread, Values, compared, spread
+from intervalnn.evaluation.statistics import (
+    DRAWS,
+    Comparison,
+    Groups,
+    Spread,
+    Values,
+    by_group,
+    compared,
+    compared_by,
+    spread,
+)
 from intervalnn.evaluation.tables import STYLES, Cell, number
 from intervalnn.files.printable import printable
 
@@ -94,17 +104,42 @@ class Results:
         """Return mean and standard deviation over runs."""
         return spread(self.per_run(method, metric))
 
+    def by_group(self, method: str, metric: str, groups: Groups) -> dict[str, float]:
+        """Return the mean of a metric for each group of samples, such as a subject, over all runs."""
+        return by_group(self.per_run(method, metric), groups)
+
     def compare(self, metric: str, first: str, second: str, *, draws: int = DRAWS, seed: int = 0) -> Comparison:
         """Compare two methods on the same samples, by a bootstrap that draws samples within each run.
 
         It tells whether the difference would hold for other samples, of the same runs; it knows
         nothing of other runs than those that were made.
         """
+        return compared(self._pairs(metric, first, second), draws=draws, seed=seed)
+
+    def compare_by(
+        self, groups: Groups, metric: str, first: str, second: str, *, draws: int = DRAWS, seed: int = 0
+    ) -> Comparison:
+        """Compare two methods by a bootstrap that draws groups, each with all of its samples in all runs.
+
+        Take it where samples depend on each other, such as the slices of a subject.
+
+        Args:
+            groups: For each run the group of each sample.
+            metric: By which metric.
+            first: The one method.
+            second: The other one.
+            draws: How often to draw.
+            seed: Of the draws.
+        """
+        return compared_by(self._pairs(metric, first, second), groups, draws=draws, seed=seed)
+
+    def _pairs(self, metric: str, first: str, second: str) -> list[tuple[Values, Values]]:
+        """Return the values of two methods for the same samples, run by run."""
         runs = list(zip(self.per_run(first, metric), self.per_run(second, metric), strict=True))
         for a, b in runs:
             if len(a) != len(b):
                 raise ValueError(f"pairs are needed: {first} has {len(a)} values of {metric}, {second} {len(b)}")
-        return compared(runs, draws=draws, seed=seed)
+        return runs
 
     def best(self, metric: str, *, level: float = 0.05) -> str | None:
         """Return the method that is better than every other one beyond chance; None if there is no such one.

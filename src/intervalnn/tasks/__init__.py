@@ -6,6 +6,7 @@ from intervalnn.tasks.denoising import Denoising
 from intervalnn.tasks.images import ImageTask, datasets
 from intervalnn.tasks.mri import MRI
 from intervalnn.tasks.phantoms import Phantoms
+from intervalnn.tasks.super_resolution import SuperResolution
 from intervalnn.tasks.tomography import Tomography, low_dose
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Denoising",
     "ImageTask",
     "Phantoms",
+    "SuperResolution",
     "Tomography",
     "datasets",
     "hounsfield",

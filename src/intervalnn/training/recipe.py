@@ -13,7 +13,7 @@ from intervalnn.training import losses
 from intervalnn.training.error import mean_absolute_error
 from intervalnn.training.job import Job
 
-__all__ = ["Learner", "Recipe", "settle"]
+__all__ = ["Learner", "Recipe", "default_epochs", "settle"]
 
 # The paper's own choices (Sec. 4 and 5).
 PAPER = {"beta": 2e-3, "epochs": 100, "lr": 1e-5}
@@ -89,6 +89,11 @@ class Recipe:
         }
 
 
+def default_epochs(batches: int) -> int:
+    """Return how often to go through so many batches, where nobody said."""
+    return min(max(math.ceil(STEPS / batches), 5), 400)
+
+
 def settle(
     job: Job,
     *,
@@ -107,7 +112,7 @@ def settle(
         raise ValueError("the loader is empty: it must yield at least one batch")
     published: dict[str, float] = PAPER if job.net is not None else getattr(job.method, "paper", {})
     if epochs is None:
-        epochs = int(published.get("epochs", 100)) if paper else min(max(math.ceil(STEPS / steps), 5), 400)
+        epochs = int(published.get("epochs", 100)) if paper else default_epochs(steps)
     if job.net is None:
         loss, coverage = _own_loss(job, coverage, loss, beta)
         default = published.get("lr", 1e-3) if paper else 1e-3

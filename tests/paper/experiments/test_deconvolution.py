@@ -100,5 +100,5 @@ def test_runs_of_another_scale_are_not_mixed(tmp_path: Path, monkeypatch: pytest
 
 
 def test_an_unknown_scale_is_refused_with_those_that_exist(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'paper', 'longer', 'quick', got 'huge'"):
+    with pytest.raises(ValueError, match="'paper', 'longer', 'quick', 'small', got 'huge'"):
         reproduce.reproduce_deconvolution(tmp_path, scale="huge")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from click.testing import CliRunner
 
 from intervalnn.cli import main
 from intervalnn.evaluation.records import Run
-from intervalnn.paper.experiments import images, reproduce, run_time, scales
+from intervalnn.paper.experiments import images, photos, reproduce, run_time, scales
 from intervalnn.prediction import Prediction
 
 TINY = replace(
@@ -76,9 +78,78 @@ def test_real_volumes_are_split_by_patient(tmp_path: Path) -> None:
     setting = images.Setting("ct", TINY, 0, source=data, values="hu")
     splits = setting.images()
 
-    values = {name: set(np.unique(part.numpy()).tolist()) for name, part in splits.items()}
+    values = {name: set(np.unique(part.images.numpy()).tolist()) for name, part in splits.items()}
     assert [len(values[name]) for name in ("train", "val", "test")] == [8, 1, 1]
     assert not values["train"] & values["val"] and not values["train"] & values["test"]
+
+
+def test_folds_test_every_subject_once_and_keep_other_anatomy_apart(tmp_path: Path) -> None:
+    counts = {**{f"p{i}": 3 + 5 * (i % 2) for i in range(12)}, "head": 2}
+    for name, count in counts.items():
+        np.save(tmp_path / f"{name}.npy", np.zeros((count, 32, 32), np.float32))
+    volumes = [
+        {"file": f"{name}.npy", "subject": name, "split": "ood" if name == "head" else "train"} for name in counts
+    ]
+    volumes[0]["split"], volumes[1]["split"] = "val", "test"
+    (tmp_path / "manifest.json").write_text(json.dumps({"volumes": volumes}))
+    scale = replace(TINY, folds=3, slices_each=4)
+
+    folds = [images.Setting("ct", scale, seed, source=tmp_path, values="hu").images() for seed in range(3)]
+
+    tested = [set(fold["test"].subjects) for fold in folds]
+    assert sorted(name for names in tested for name in names) == sorted(counts.keys() - {"head"})
+    for fold in folds:
+        subjects = {name: set(split.subjects) for name, split in fold.items()}
+        assert not subjects["train"] & (subjects["val"] | subjects["test"]) and not subjects["val"] & subjects["test"]
+        assert subjects["ood"] == {"head"} and set().union(*subjects.values()) == counts.keys()
+        assert Counter(fold["test"].subjects) == {name: min(counts[name], 4) for name in subjects["test"]}
+        assert Counter(fold["train"].subjects) == {name: counts[name] for name in subjects["train"]}
+        assert all(len(split.images) == len(split.subjects) for split in fold.values())
+
+
+def test_a_run_over_folds_says_what_scouts_gain_by_subject(tmp_path: Path) -> None:
+    rng, data = np.random.default_rng(0), tmp_path / "data"
+    data.mkdir()
+    for patient in range(9):
+        np.save(data / f"p{patient}.npy", rng.normal(0.0, 300.0, (8, 32, 32)).astype(np.float32))
+    scale = replace(TINY, folds=3, seeds=2, timed=False, artefacts=0, published_epochs=0, probout_epochs=0, members=0)
+    monkey = pytest.MonkeyPatch()
+    monkey.setitem(scales.IMAGES, "quick", scale)
+    chosen = ("INN", "INN with scout", "quantile heads, 4x steps")
+    try:
+        reproduce.reproduce_images(
+            tmp_path, task="denoising", source=data, values="hu", methods=[*chosen, "scout alone", "constant width"]
+        )
+        with pytest.raises(ValueError, match=r"there is no method 'INN, published' at this scale; there are INN, INN"):
+            reproduce.reproduce_images(tmp_path, task="denoising", source=data, values="hu", methods=["INN, published"])
+    finally:
+        monkey.undo()
+
+    runs = [Run.load(tmp_path / f"seed-{seed}.json") for seed in (0, 1)]
+    tested = [set(run.settings["subjects"]) for run in runs]
+    page = (tmp_path / "README.md").read_text()
+    trained = {name: each["fit"]["parameters"] for name, each in runs[0].settings["curves"].items()}
+    assert all(len(names) == 3 for names in tested) and not tested[0] & tested[1]
+    assert all(f"| {name} |" in page.partition("## Scouts")[2] for name in chosen)
+    assert "times that of quantile heads, 4x steps" in page and "on 6 subjects" in page
+    assert trained["constant width"] == 0 < trained["INN"] < trained["INN with scout"]
+    assert "## Artefacts" not in page and not (tmp_path / "run-time.json").exists()
+
+
+def test_photos_are_split_by_photo_or_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = images.Setting("photos", TINY, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(photos, "find_spec", lambda _: None)
+        with pytest.raises(ValueError, match=r"pip install \"intervalnn\[photos\]\""):
+            setting.images()
+    pytest.importorskip("skimage")
+
+    found = setting.images()
+
+    assert set().union(*(split.subjects for split in found.values())) == set(photos.NAMES)
+    assert not set(found["test"].subjects) & {*found["train"].subjects, *found["val"].subjects}
+    for split in found.values():
+        assert split.images.shape[1:] == (1, 32, 32) and 0 <= split.images.min() < split.images.max() <= 1
 
 
 def test_runs_of_other_data_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from intervalnn.files.printable import printable
 
 __all__ = ["Found", "Group", "as_name", "as_reason", "as_text", "find", "flat"]
 
+MEASURED = ("curves", "subjects")  # what settings hold that nobody chose
 LONG = 60  # letters of a setting in a title
 SETTING = 1000  # and of one among the others
 REASON = 300
@@ -176,7 +177,7 @@ def _chosen(run: Run) -> dict[str, Any]:
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return settings within settings as one level, without the curves.
+    """Return settings within settings as one level, without curves and subjects.
 
     Example:
         >>> flat({"noise": 0.1, "scale": {"name": "quick", "size": 64}, "curves": {"INN": {}}})
@@ -184,9 +185,11 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for key, value in settings.items():
-        if isinstance(value, Mapping) and key != "curves":
+        if key in MEASURED:
+            continue
+        if isinstance(value, Mapping):
             found |= flat(value, f"{prefix}{key}.")
-        elif key != "curves":
+        else:
             found[prefix + key] = value
     return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,11 +26,25 @@ from intervalnn.network.network import IntervalNetwork
 from intervalnn.prediction import Prediction
 from intervalnn.training import losses
 from intervalnn.training.loop import fit
+from intervalnn.training.recipe import default_epochs
 
-__all__ = ["COVERAGE", "METRICS", "WITH_DIRECTION", "Loaders", "Make", "Progress", "measure", "started", "trained"]
+__all__ = [
+    "COVERAGE",
+    "METRICS",
+    "WITH_DIRECTION",
+    "Loaders",
+    "Make",
+    "Progress",
+    "alike",
+    "longer_fit",
+    "longer_heads",
+    "measure",
+    "started",
+    "trained",
+]
 
 COVERAGE = 0.9
-WITH_DIRECTION = ("INN", "INN, published", "quantile heads")
+WITH_DIRECTION = ("INN", "INN with scout", "INN, published", "quantile heads")
 Progress = Callable[[str], None]
 Make = Callable[[], Any]
 Loaders = tuple[DataLoader[Any], DataLoader[Any], DataLoader[Any]]
@@ -77,6 +92,24 @@ def started(model: nn.Module, test: DataLoader[Any], seed: int, about: dict[str,
     return Run({}, COVERAGE, {}, seed, about)
 
 
+def alike(saved: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Say whether a run was made by the settings of now; those that the file is too old for do not count."""
+    return all(
+        alike(saved[key], now[key]) if isinstance(now[key], Mapping) else saved[key] == now[key]
+        for key in saved.keys() & now.keys()
+    )
+
+
+def longer_heads(times: int) -> str:
+    """Return what quantile heads with so many times the steps of all others are called."""
+    return f"quantile heads, {times}x steps"
+
+
+def longer_fit(fit_epochs: int | None, train: DataLoader[Any], times: int) -> int:
+    """Return the epochs of a fit that takes so many times the steps of the others."""
+    return times * (fit_epochs or default_epochs(len(train)))
+
+
 def measure(
     path: Path,
     whole: Run,
@@ -87,6 +120,7 @@ def measure(
     examples: Tensor,
     say: Progress,
     more: Callable[[str, Any], dict[str, Any]] = lambda *_: {},
+    only: Collection[str] = (),
 ) -> Run:
     """Fit and measure each method that the file does not hold yet, and write it after each.
 
@@ -99,20 +133,32 @@ def measure(
         examples: Which test samples to keep the prediction of.
         say: Is told what is going on.
         more: Further curves of a fitted method.
+        only: The methods to measure; all, if there are none here.
     """
     _, val, test = loaders
-    for name, make in methods:
-        if name in whole.methods:
+    named = dict(methods)
+    if unknown := sorted(set(only) - named.keys()):
+        raise ValueError(f"there is no method {unknown[0]!r} at this scale; there are {', '.join(named)}")
+    for name, make in named.items():
+        if name in whole.methods or (only and name not in only):
             continue
         say(f"{path.stem}: {name}")
-        method = make()
+        method, fitting = _fitted(make)
         one, refused = _evaluated(name, method, val, test, whole.seed or 0)
-        curves = _curves(method, loaders, beta) | more(name, method) | refused
+        curves = _curves(method, loaders, beta) | more(name, method) | refused | {"fit": fitting}
         settings = whole.settings | {"curves": whole.settings["curves"] | {name: curves}}
         whole = replace(one, methods=whole.methods | one.methods, seed=whole.seed, settings=settings)
         _keep(path.with_suffix(".npz"), name, method, test, examples)
         whole.save(path, overwrite=True)
     return whole
+
+
+def _fitted(make: Make) -> tuple[Any, dict[str, float]]:
+    """Return a method, and what its fit took: by the clock, by the CPU, and how many numbers were trained."""
+    start, cpu = time.perf_counter(), time.process_time()
+    method = make()
+    took = {"seconds": time.perf_counter() - start, "CPU seconds": time.process_time() - cpu}
+    return method, took | {"parameters": sum(parameter.numel() for parameter in method.parameters())}
 
 
 def _evaluated(

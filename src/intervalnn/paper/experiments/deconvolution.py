@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,18 @@ from torch.utils.data import DataLoader, TensorDataset
 from intervalnn import methods
 from intervalnn.evaluation.records import Run
 from intervalnn.network.network import IntervalNetwork
-from intervalnn.paper.experiments.comparison import COVERAGE, Loaders, Make, Progress, measure, started, trained
+from intervalnn.paper.experiments.comparison import (
+    COVERAGE,
+    Loaders,
+    Make,
+    Progress,
+    alike,
+    longer_fit,
+    longer_heads,
+    measure,
+    started,
+    trained,
+)
 from intervalnn.paper.experiments.scales import DeconvolutionScale
 from intervalnn.paper.models import DeconvNet
 from intervalnn.tasks import Deconvolution
@@ -69,25 +80,41 @@ def methods_of(
     ours = {"coverage": COVERAGE, "epochs": scale.fit_epochs}
     paper = {"recipe": "paper", "epochs": scale.epochs}
     yield "INN", lambda: fitted(IntervalNetwork(model, layers=LAYERS), **ours)
-    yield (
-        "INN, published",
-        lambda: fitted(IntervalNetwork(model, layers="all"), beta=BETA, lr=scale.published_lr, **paper),
-    )
+    yield "INN with scout", lambda: fitted(IntervalNetwork(model, layers=LAYERS, scout=True), **ours)
+    yield "scout alone", lambda: fitted(IntervalNetwork(model, layers=0, scout=True), **ours)
+    if scale.published_lr is not None:
+        yield (
+            "INN, published",
+            lambda: fitted(IntervalNetwork(model, layers="all"), beta=BETA, lr=scale.published_lr, **paper),
+        )
     yield "MC dropout", lambda: methods.MCDropout(model, samples=scale.passes, seed=seed)
-    yield "ProbOut, published", lambda: fitted(methods.ProbOut(model), **paper)
+    if scale.published_lr is not None:
+        yield "ProbOut, published", lambda: fitted(methods.ProbOut(model), **paper)
     yield "ProbOut", lambda: fitted(methods.ProbOut(model), **ours)
     yield "quantile heads", lambda: fitted(methods.QuantileHeads(model), **ours)
+    if scale.longer:
+        yield (
+            longer_heads(scale.longer),
+            lambda: fitted(
+                methods.QuantileHeads(model),
+                coverage=COVERAGE,
+                epochs=longer_fit(scale.fit_epochs, train, scale.longer),
+            ),
+        )
     yield "interval-loss heads", lambda: fitted(methods.IntervalLossHeads(model), **ours)
     yield "error predictor", lambda: fitted(methods.ErrorPredictor(model), **ours)
-    yield (
-        "ensemble",
-        lambda: fitted(methods.Ensemble.like(model, scale.members, seed=seed + 1), epochs=scale.epochs, lr=scale.lr),
-    )
+    if scale.members:
+        yield (
+            "ensemble",
+            lambda: fitted(
+                methods.Ensemble.like(model, scale.members, seed=seed + 1), epochs=scale.epochs, lr=scale.lr
+            ),
+        )
     yield "constant width", lambda: methods.ConstantWidth(model)
 
 
-def run(setting: Setting, folder: Path, say: Progress) -> Path:
-    """Measure every method, and write one file; what it holds already is not measured again."""
+def run(setting: Setting, folder: Path, say: Progress, only: Collection[str] = ()) -> Path:
+    """Measure every method, or only some, and write one file; what it holds already is not measured again."""
     path = folder / f"{setting.name}.json"
     model = underlying(setting, folder / "work")
     loaders = setting.loaders()
@@ -95,13 +122,14 @@ def run(setting: Setting, folder: Path, say: Progress) -> Path:
     whole = Run.load(path) if path.exists() else started(model, loaders[-1], setting.seed, about)
     _refuse_others(path, whole, setting)
     methods = methods_of(model, loaders[0], setting.scale, setting.seed)
-    measure(path, whole, methods, loaders, beta=BETA, examples=torch.arange(setting.scale.examples), say=say)
+    examples = torch.arange(setting.scale.examples)
+    measure(path, whole, methods, loaders, beta=BETA, examples=examples, say=say, only=only)
     return path
 
 
 def _refuse_others(path: Path, whole: Run, setting: Setting) -> None:
     how_many = {"seeds": 0, "sweep_seeds": 0}  # the numbers of runs may differ
-    if whole.settings["scale"] | how_many != _as_json(asdict(setting.scale)) | how_many:
+    if not alike(whole.settings["scale"] | how_many, _as_json(asdict(setting.scale)) | how_many):
         raise ValueError(f"{path} was made at another scale; choose another folder, or move it away")
 
 

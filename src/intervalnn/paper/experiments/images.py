@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +18,23 @@ from intervalnn.calibration.calibration import calibrate
 from intervalnn.evaluation.records import Run
 from intervalnn.files.limits import MAX_GIB
 from intervalnn.network.network import IntervalNetwork
-from intervalnn.paper.experiments import artefacts
-from intervalnn.paper.experiments.comparison import COVERAGE, Loaders, Make, Progress, measure, started, trained
+from intervalnn.paper.experiments import artefacts, photos, splits
+from intervalnn.paper.experiments.comparison import (
+    COVERAGE,
+    Loaders,
+    Make,
+    Progress,
+    alike,
+    longer_fit,
+    longer_heads,
+    measure,
+    started,
+    trained,
+)
 from intervalnn.paper.experiments.inputs import inputs
 from intervalnn.paper.experiments.scales import ImageScale
 from intervalnn.paper.models import UNet
-from intervalnn.tasks import MRI, Denoising, ImageTask, Phantoms, Tomography
+from intervalnn.tasks import MRI, Denoising, ImageTask, SuperResolution, Tomography
 from intervalnn.training.loop import fit
 
 __all__ = ["BETA", "LAYERS", "TASKS", "Data", "Setting", "methods_of", "new_network", "run", "underlying"]
@@ -35,7 +46,8 @@ OFFSET_IMAGES = 128  # of the training images, for the offsets of App. A
 NOISE = 0.1  # of the denoising task
 WITH_PROMISE = ("INN", "quantile heads")
 
-TASKS = ("ct", "mri", "denoising")
+TASKS = ("ct", "mri", "denoising", "photos")
+PHOTO_FOLDS = 3  # where a scale has none
 
 
 @dataclass(frozen=True)
@@ -43,9 +55,9 @@ class Setting:
     """One run: a task, a scale, a seed, a device, and where the images come from.
 
     Attributes:
-        task: ``"ct"``, ``"mri"`` or ``"denoising"``.
+        task: ``"ct"``, ``"mri"`` or ``"denoising"``; or ``"photos"``, super-resolution of photographs.
         scale: How large.
-        seed: Seed of training; the data are the same for all.
+        seed: Seed of training, and the fold that is tested; without folds the data are the same for all.
         device: Where to train.
         source: Folder of CT data; without, the images are phantoms.
         values: What the numbers of arrays and images in it are (see :func:`intervalnn.data.read`).
@@ -72,36 +84,54 @@ class Setting:
             "ct": Tomography(self.scale.size),
             "mri": MRI(self.scale.size),
             "denoising": Denoising(NOISE),
+            "photos": SuperResolution(),
         }
         return made[self.task]
 
-    def images(self) -> dict[str, Tensor]:
+    @property
+    def images_of(self) -> str:
+        """Where the images come from."""
+        if self.task == "photos":
+            return "photos of scikit-image"
+        return "phantoms" if self.source is None else self.source.name
+
+    @property
+    def crossed(self) -> bool:
+        """Whether each run tests other subjects."""
+        return self.task == "photos" or (self.source is not None and self.scale.folds > 0)
+
+    def images(self) -> dict[str, splits.Split]:
         """Return the images of each split: train, val and test, and whatever else a manifest has."""
-        if self.source is not None:
-            volumes = data.read(self.source, values=self.values, max_gib=self.max_gib)
-            manifest = self.source / "manifest.json"
-            splits = data.split_by_subject(volumes, manifest=manifest if manifest.exists() else None)
-            if missing := {"train", "val", "test"} - splits.keys():
-                raise ValueError(f"{manifest} must name train, val and test, and lacks {', '.join(sorted(missing))}")
-            every = {name: data.slices(part, self.scale.size) for name, part in splits.items()}
-            return {name: part[_spread(len(part), self.scale.most or len(part))] for name, part in every.items()}
-        names = zip(("train", "val", "test"), self.scale.patients, strict=True)
-        return {
-            name: Phantoms(self.scale.size, patients, self.scale.slices, seed=i).data()[0]
-            for i, (name, patients) in enumerate(names)
-        }
+        scale = self.scale
+        if self.task == "photos":
+            folds = scale.folds or PHOTO_FOLDS
+            return splits.crossed(photos.patches(scale.size), fold=self.seed, folds=folds, each=scale.slices_each)
+        if self.source is None:
+            return splits.made_up(scale.size, scale.patients, scale.slices)
+        volumes = data.read(self.source, values=self.values, max_gib=self.max_gib)
+        if not self.crossed:
+            return splits.of_folder(volumes, self.source, scale.size, most=scale.most)
+        return splits.of_folds(
+            volumes, self.source, scale.size, fold=self.seed, folds=scale.folds, each=scale.slices_each
+        )
 
 
 class Data:
-    """Images and inputs of a setting, on its device."""
+    """Images and inputs of a setting, on its device.
+
+    Attributes:
+        splits: Inputs and images, by split.
+        subjects: Whose they are, by split.
+    """
 
     def __init__(self, setting: Setting, work: Path, say: Progress) -> None:
         self.setting = setting
-        self.splits = {}
-        for number, (name, images) in enumerate(setting.images().items()):
-            y = images.to(setting.device)
+        self.splits: dict[str, TensorDataset] = {}
+        self.subjects: dict[str, tuple[str, ...]] = {}
+        for number, (name, split) in enumerate(setting.images().items()):
+            y = split.images.to(setting.device)
             x = inputs(setting.problem, y, work / "inputs", seed=number, say=say)
-            self.splits[name] = TensorDataset(x, y)
+            self.splits[name], self.subjects[name] = TensorDataset(x, y), split.subjects
 
     def loader(self, split: str, *, batch: int | None = None, count: int | None = None) -> DataLoader[Any]:
         """Return a loader; that of the training images is shuffled."""
@@ -116,11 +146,7 @@ class Data:
 
     def some(self, split: str, count: int) -> Tensor:
         """Return the numbers of some images of a split, from its first to its last."""
-        return _spread(len(self.splits[split]), count)
-
-
-def _spread(size: int, count: int) -> Tensor:
-    return torch.linspace(0, size - 1, min(count, size), dtype=torch.float64).round().long()
+        return splits.spread(len(self.splits[split]), count)
 
 
 def new_network(scale: ImageScale, device: str) -> nn.Module:
@@ -158,14 +184,29 @@ def methods_of(model: nn.Module, train: DataLoader[Any], scale: ImageScale, seed
     paper: dict[str, Any] = {"recipe": "paper", "lr": scale.published_lr, "epochs": scale.published_epochs}
     probout: dict[str, Any] = {"recipe": "paper", "lr": scale.probout_lr, "epochs": scale.probout_epochs}
     yield "INN", lambda: fitted(IntervalNetwork(model, layers=LAYERS), **ours)
-    yield (
-        "INN, published",
-        lambda: fitted(IntervalNetwork(model, layers=LAYERS), in_batches(scale.published_batch), beta=BETA, **paper),
-    )
+    yield "INN with scout", lambda: fitted(IntervalNetwork(model, layers=LAYERS, scout=True), **ours)
+    yield "scout alone", lambda: fitted(IntervalNetwork(model, layers=0, scout=True), **ours)
+    if scale.published_epochs:
+        yield (
+            "INN, published",
+            lambda: fitted(
+                IntervalNetwork(model, layers=LAYERS), in_batches(scale.published_batch), beta=BETA, **paper
+            ),
+        )
     yield "MC dropout", lambda: methods.MCDropout(model, samples=scale.passes, seed=seed)
-    yield "ProbOut, published", lambda: fitted(methods.ProbOut(model), **probout)
+    if scale.probout_epochs:
+        yield "ProbOut, published", lambda: fitted(methods.ProbOut(model), **probout)
     yield "ProbOut", lambda: fitted(methods.ProbOut(model), **ours)
     yield "quantile heads", lambda: fitted(methods.QuantileHeads(model), **ours)
+    if scale.longer:
+        yield (
+            longer_heads(scale.longer),
+            lambda: fitted(
+                methods.QuantileHeads(model),
+                coverage=COVERAGE,
+                epochs=longer_fit(scale.fit_epochs, train, scale.longer),
+            ),
+        )
     yield "interval-loss heads", lambda: fitted(methods.IntervalLossHeads(model), **ours)
     yield "error predictor", lambda: fitted(methods.ErrorPredictor(model), **ours)
     if scale.members:
@@ -178,29 +219,27 @@ def methods_of(model: nn.Module, train: DataLoader[Any], scale: ImageScale, seed
     yield "constant width", lambda: methods.ConstantWidth(model)
 
 
-def run(setting: Setting, found: Data, folder: Path, say: Progress) -> Path:
-    """Measure every method, and write one file; what it holds already is not measured again."""
+def run(setting: Setting, found: Data, folder: Path, say: Progress, only: Collection[str] = ()) -> Path:
+    """Measure every method, or only some, and write one file; what it holds already is not measured again."""
     path, work, scale = folder / f"{setting.name}.json", folder / "work", setting.scale
     say(f"{setting.name}: the underlying network")
     model = underlying(setting, found, work)
     about = {
         "task": setting.task,
         "problem": repr(setting.problem),
-        "images": "phantoms" if setting.source is None else setting.source.name,
+        "images": setting.images_of,
         "counts": {name: len(split) for name, split in found.splits.items()},
         "scale": json.loads(json.dumps(asdict(scale))),
     }
     whole = Run.load(path) if path.exists() else started(model, found.loaders[-1], setting.seed, about)
-    if {key: whole.settings[key] for key in about} != about:
+    if not alike(whole.settings, about):
         raise ValueError(f"{path} was made of other data or at another scale; choose another folder, or move it away")
-    painted, unknown = _artefacts(setting, model, found)
-    whole.settings["artefacts"] = {"painted": painted.about, "inserted": unknown.about}
+    whole.settings["subjects"] = list(found.subjects["test"])
+    made = _artefacts(setting, model, found) if scale.artefacts else {}
+    whole.settings["artefacts"] = {kind: each.about for kind, each in made.items()}
 
     def more(name: str, method: Any) -> dict[str, Any]:
-        result: dict[str, Any] = {
-            "painted": artefacts.localised(method, painted, scale.batch),
-            "inserted": artefacts.localised(method, unknown, scale.batch),
-        }
+        result: dict[str, Any] = {kind: artefacts.localised(method, each, scale.batch) for kind, each in made.items()}
         if name in WITH_PROMISE:
             result["promise"] = _promise(method, found)
         if "ood" in found.splits:
@@ -216,16 +255,18 @@ def run(setting: Setting, found: Data, folder: Path, say: Progress) -> Path:
         examples=found.some("test", scale.examples),
         say=say,
         more=more,
+        only=only,
     )
     return path
 
 
-def _artefacts(setting: Setting, model: nn.Module, found: Data) -> tuple[artefacts.Artefacts, artefacts.Artefacts]:
+def _artefacts(setting: Setting, model: nn.Module, found: Data) -> dict[str, artefacts.Artefacts]:
     scale = setting.scale
     some = found.some("test", scale.artefacts)
     x, y = (part[some] for part in found.splits["test"].tensors)
     painted = artefacts.adversarial(model, x, y, steps=scale.steps, batch=scale.batch, seed=setting.seed)
-    return painted, artefacts.inserted(setting.problem, y, batch=scale.batch, seed=setting.seed)
+    unknown = artefacts.inserted(setting.problem, y, batch=scale.batch, seed=setting.seed)
+    return {"painted": painted, "inserted": unknown}
 
 
 def _promise(method: Any, found: Data) -> dict[str, Any]:

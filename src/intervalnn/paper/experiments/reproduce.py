@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ def reproduce_deconvolution(
     *,
     scale: str = "quick",
     seeds: Sequence[int] | None = None,
+    methods: Collection[str] = (),
     device: str = "cpu",
     say: Progress = lambda _: None,
 ) -> list[Path]:
@@ -45,18 +46,20 @@ def reproduce_deconvolution(
 
     Args:
         folder: Where to; what it holds already is not made again.
-        scale: ``"quick"`` (two cores, minutes), ``"paper"`` (the published sizes; one GPU), or ``"longer"`` (the
-            underlying model trained for longer).
+        scale: ``"quick"`` (two cores, minutes), ``"small"`` (full fits of a small network on the CPU), ``"paper"``
+            (the published sizes; one GPU), or ``"longer"`` (the underlying model trained for longer).
         seeds: Which runs; by default as many as the scale has.
+        methods: Which methods; by default all.
         device: Where to train.
         say: Is told what is going on.
     """
     chosen = _chosen(DECONVOLUTION, scale)
     folder.mkdir(parents=True, exist_ok=True)
-    _time_deconvolution(folder, chosen, device, say)
+    if chosen.timed:
+        _time_deconvolution(folder, chosen, device, say)
     for seed in range(chosen.seeds) if seeds is None else seeds:
         for noise in chosen.noises:
-            deconvolution.run(deconvolution.Setting(chosen, noise, seed, device), folder, say)
+            deconvolution.run(deconvolution.Setting(chosen, noise, seed, device), folder, say, methods)
     for seed in range(chosen.seeds) if seeds is None else seeds:
         if seed < chosen.sweep_seeds:
             noise_behaviour.run(chosen, seed, device, folder, say)
@@ -78,7 +81,7 @@ def _time_deconvolution(folder: Path, scale: DeconvolutionScale, device: str, sa
         return model.eval()
 
     def methods(model: nn.Module, epochs: int) -> Iterator[tuple[str, Make]]:
-        return deconvolution.methods_of(model, train, replace(scale, epochs=epochs, fit_epochs=epochs), 0)
+        return deconvolution.methods_of(model, train, replace(scale, epochs=epochs, fit_epochs=epochs, longer=0), 0)
 
     more = max(2, scale.epochs // 12)
     run_time.run(folder / "run-time.json", next(iter(test))[0], plain, methods, more=more, say=say)
@@ -102,6 +105,7 @@ def reproduce_images(
     values: Any = None,
     max_gib: float = MAX_GIB,
     seeds: Sequence[int] | None = None,
+    methods: Collection[str] = (),
     device: str = "cpu",
     say: Progress = lambda _: None,
 ) -> list[Path]:
@@ -109,18 +113,22 @@ def reproduce_images(
 
     Args:
         folder: Where to; what it holds already is not made again.
-        task: ``"ct"``, ``"mri"`` or ``"denoising"``.
-        scale: ``"quick"`` (two cores, minutes), ``"medium"`` (one GPU, minutes a run) or ``"paper"`` (the published
-            sizes).
+        task: ``"ct"``, ``"mri"``, ``"denoising"`` or ``"photos"``.
+        scale: ``"quick"`` (two cores, minutes), ``"small"`` (full fits of a small network on the CPU; subjects of
+            given data are cross-validated), ``"medium"`` (one GPU, minutes a run) or ``"paper"`` (the published sizes).
         source: Folder of CT data, in any form that :func:`intervalnn.data.read` takes; without, made-up patients.
+            Photos are those of scikit-image.
         values: What the numbers of arrays and images in it are, where nothing there says so.
         max_gib: How much a volume in it may unpack to, in GiB, unless it is as large itself.
         seeds: Which runs; by default as many as the scale has.
+        methods: Which methods; by default all.
         device: Where to train.
         say: Is told what is going on.
     """
     if task not in images.TASKS:
         raise ValueError(f"task must be one of {', '.join(map(repr, images.TASKS))}, got {task!r}")
+    if task == "photos" and source is not None:
+        raise ValueError("photos are those of scikit-image: leave out the folder of data")
     chosen = _chosen(IMAGES, scale)
     settings = [
         images.Setting(task, chosen, seed, device, source, values, max_gib)
@@ -128,9 +136,12 @@ def reproduce_images(
     ]
     folder.mkdir(parents=True, exist_ok=True)
     found = images.Data(settings[0], folder / "work", say)
-    _time_images(folder, settings[0], found, say)
+    if chosen.timed:
+        _time_images(folder, settings[0], found, say)
     for setting in settings:
-        images.run(setting, found, folder, say)
+        if setting.crossed and setting is not settings[0]:
+            found = images.Data(setting, folder / "work", say)
+        images.run(setting, found, folder, say, methods)
     return draw_images(folder, say=say)
 
 
@@ -143,7 +154,9 @@ def _time_images(folder: Path, setting: images.Setting, found: images.Data, say:
         return model.eval()
 
     def methods(model: nn.Module, epochs: int) -> Iterator[tuple[str, Make]]:
-        short = replace(scale, epochs=epochs, fit_epochs=epochs, published_epochs=epochs, probout_epochs=epochs)
+        short = replace(
+            scale, epochs=epochs, fit_epochs=epochs, published_epochs=epochs, probout_epochs=epochs, longer=0
+        )
         return images.methods_of(model, train, replace(short, published_batch=scale.batch), 0)
 
     run_time.run(folder / "run-time.json", next(iter(found.loader("test")))[0], plain, methods, more=2, say=say)

@@ -23,13 +23,15 @@ class DeconvolutionScale:
         lr: Learning rate of the underlying model.
         fit_epochs: Of our own fits; None for the library's default.
         passes: Of MC dropout.
-        members: Of the ensemble.
-        published_lr: Learning rate of the published interval training.
+        members: Of the ensemble; 0 leaves it out.
+        published_lr: Learning rate of the published interval training; None leaves out the published recipes.
         noises: Standard deviations of the noise, for the comparison of methods.
         sweep: The same for the figure of noise behaviour.
         seeds: How many runs.
         sweep_seeds: How many of these the figure of noise behaviour has.
         examples: How many test signals to draw.
+        longer: How many times the steps the longer fit of quantile heads has; 0 leaves it out.
+        timed: Whether run time is measured by itself.
     """
 
     name: str
@@ -42,12 +44,14 @@ class DeconvolutionScale:
     fit_epochs: int | None
     passes: int
     members: int
-    published_lr: float
+    published_lr: float | None
     noises: tuple[float, ...]
     sweep: tuple[float, ...]
     seeds: int
     sweep_seeds: int
     examples: int = 4
+    longer: int = 4
+    timed: bool = True
 
 
 DECONVOLUTION = {
@@ -105,6 +109,25 @@ DECONVOLUTION = {
         seeds=1,
         sweep_seeds=1,
     ),
+    # Full fits of a small network on the CPU: 2000 steps each. What is costly and known from larger scales is left out.
+    "small": DeconvolutionScale(
+        name="small",
+        size=128,
+        samples=2000,
+        channels=(16, 16, 16, 16, 16, 16, 16, 16, 16),
+        batch=64,
+        epochs=80,
+        lr=3e-3,
+        fit_epochs=80,
+        passes=32,
+        members=0,
+        published_lr=None,
+        noises=(0.0, 0.05),
+        sweep=(),
+        seeds=3,
+        sweep_seeds=0,
+        timed=False,
+    ),
 }
 
 
@@ -123,18 +146,23 @@ class ImageScale:
         fit_epochs: Of our own fits; None for the library's default.
         passes: Of MC dropout.
         members: Of the ensemble; 0 leaves it out.
-        published_epochs: Of the published interval training.
+        published_epochs: Of the published interval training; 0 leaves it out.
         published_lr: Its learning rate.
         published_batch: Its images per step.
-        probout_epochs: Of the published ProbOut.
+        probout_epochs: Of the published ProbOut; 0 leaves it out.
         probout_lr: Its learning rate.
         patients: How many made-up patients train, validation and test have where there are no data.
         slices: Of each made-up patient.
         most: How many slices of a split to take of given data at most, evenly chosen; None for all.
-        artefacts: How many test images get artefacts.
+        artefacts: How many test images get artefacts; 0 leaves them out.
         steps: Of the search for a perturbation that paints one.
         seeds: How many runs.
         examples: How many test images to draw.
+        longer: How many times the steps the longer fit of quantile heads has; 0 leaves it out.
+        timed: Whether run time is measured by itself.
+        folds: How many parts the subjects of given data are cut into, so that each run tests another one; 0 takes the
+            splits of a manifest, or 8 : 1 : 1.
+        slices_each: How many slices of a subject to test and to calibrate on at most, with folds.
     """
 
     name: str
@@ -159,6 +187,10 @@ class ImageScale:
     steps: int
     seeds: int
     examples: int = 4
+    longer: int = 4
+    timed: bool = True
+    folds: int = 0
+    slices_each: int | None = None
 
 
 IMAGES = {
@@ -232,5 +264,33 @@ IMAGES = {
         artefacts=12,
         steps=60,
         seeds=1,
+    ),
+    # Full fits of a small network on the CPU, about 1000 steps each, with many subjects to test: each of them once in
+    # three runs. What is costly and known from larger scales is left out.
+    "small": ImageScale(
+        name="small",
+        size=64,
+        base=8,
+        dropout=0.1,
+        batch=12,
+        epochs=30,
+        lr=2e-3,
+        fit_epochs=22,
+        passes=32,
+        members=0,
+        published_epochs=0,
+        published_lr=0.0,
+        published_batch=0,
+        probout_epochs=0,
+        probout_lr=0.0,
+        patients=(60, 12, 24),
+        slices=10,
+        most=None,
+        artefacts=0,
+        steps=0,
+        seeds=3,
+        timed=False,
+        folds=3,
+        slices_each=20,
     ),
 }

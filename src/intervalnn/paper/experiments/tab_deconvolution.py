@@ -9,7 +9,7 @@ import numpy as np
 from intervalnn.data.readers.npy import Npz
 from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.results import Results
-from intervalnn.paper.experiments import run_time, tables
+from intervalnn.paper.experiments import run_time, tab_scouts, tables
 from intervalnn.paper.experiments.comparison import WITH_DIRECTION
 from intervalnn.paper.experiments.tables import WINKLER, comparison, published, together
 
@@ -41,10 +41,11 @@ def page(folder: Path) -> str:
     ]
     for noise, each in found.items():
         title = f"Noise {noise:g}, seeds {[run.seed for run in each.runs]}"
-        lines += [comparison(title, each, "signals"), published(each, PUBLISHED), _large_errors(folder, noise)]
+        lines += [comparison(title, each, "signals"), tab_scouts.table(each, "signal")]
+        lines += [published(each, PUBLISHED), _large_errors(folder, noise)]
     if (folder / "run-time.json").exists():
         lines.append(run_time.table(folder / "run-time.json", "signals"))
-    return "\n".join(lines) + "\n"
+    return "\n".join(filter(None, lines)) + "\n"
 
 
 def _large_errors(folder: Path, noise: float) -> str:

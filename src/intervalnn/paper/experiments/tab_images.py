@@ -7,7 +7,7 @@ from pathlib import Path
 
 from intervalnn.evaluation.records import Run
 from intervalnn.evaluation.results import Results
-from intervalnn.paper.experiments import run_time, tables
+from intervalnn.paper.experiments import run_time, tab_scouts, tables
 from intervalnn.paper.experiments.comparison import COVERAGE
 from intervalnn.paper.experiments.tables import both, comparison, published, so_many, together
 
@@ -20,14 +20,19 @@ TABLE = {
     "ProbOut, published": ("190 ± 28", "6.7e-3 ± 2e-3"),
     "INN, published": ("2211 ± 403", "7.4e-4 ± 0.65e-4"),
 }
-TITLES = {"ct": "Limited-angle tomography", "mri": "Undersampled MRI", "denoising": "Denoising"}
+TITLES = {
+    "ct": "Limited-angle tomography",
+    "mri": "Undersampled MRI",
+    "denoising": "Denoising",
+    "photos": "Super-resolution of photos",
+}
 
 
 def results(folder: Path) -> Results:
     """Return all runs in a folder; methods that not every run has are left out."""
     runs = [Run.load(path) for path in sorted(folder.glob("seed-*.json"))]
     if not runs:
-        raise FileNotFoundError(f"no runs in {folder}; make some with inn reproduce ct, mri or denoising")
+        raise FileNotFoundError(f"no runs in {folder}; make some with inn reproduce ct, mri, denoising or photos")
     return together(runs)
 
 
@@ -42,20 +47,29 @@ def page(folder: Path) -> str:
         f"Written by `inn reproduce {about['task']}` from the files beside it ({versions['device']}, torch "
         f"{versions['torch']}). Images: {about['images']}, {scale['size']}x{scale['size']}, "
         + ", ".join(f"{count} {name}" for name, count in counts.items())
-        + f" slices, split by patient, on the scale [0, 1] = -1000 to 1000 HU. Measured by `{about['problem']}`. U-Net "
+        + f" {_split(about['task'])}. Measured by `{about['problem']}`. U-Net "
         f"of base {scale['base']}, {about['parameters']} parameters, dropout {scale['dropout']}, {scale['epochs']} "
         f"epochs; {so_many(found.runs)}. Mean ± standard deviation over runs.",
         _table_1(found, about["task"]),
         comparison(f"Methods at equal coverage, seeds {[run.seed for run in found.runs]}", found, "images"),
+        tab_scouts.table(found),
         published(found, PUBLISHED if about["task"] == "ct" else None),
         _promises(found),
-        _artefacts(found),
     ]
+    if all(run.settings["artefacts"] for run in found.runs):
+        lines.append(_artefacts(found))
     if "ood" in counts:
         lines.append(_ood(found))
     if (folder / "run-time.json").exists():
         lines.append(run_time.table(folder / "run-time.json", "images"))
-    return "\n".join(lines) + "\n"
+    return "\n".join(filter(None, lines)) + "\n"
+
+
+def _split(task: str) -> str:
+    """Return what the images are parts of, and their scale."""
+    if task == "photos":
+        return "patches in the first run, split by photo, other photos for each run, grey, in [0, 1]"
+    return "slices, split by patient, on the scale [0, 1] = -1000 to 1000 HU"
 
 
 def _table_1(found: Results, task: str) -> str:
