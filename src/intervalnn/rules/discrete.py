@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules import monotone, structure
+from intervalnn.rules import activations, monotone, sorting, structure
 from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.rules.comparison import unequal
@@ -24,8 +24,8 @@ from intervalnn.torch_private import pytree
 RISING = {
     structure.carry, structure.carry_to_parts, structure.join, structure.constant_pad, structure.pad,
     structure.write_part, structure.index_put, structure.copy, structure.fill,
-    monotone.keeps_sign, monotone.extremum_of_two, monotone.clamp, monotone.nan_to_num, monotone.monotone,
-    monotone.relu, monotone.sign,
+    sorting.keeps_sign, sorting.extremum_of_two, activations.clamp, activations.relu,
+    monotone.monotone, monotone.nan_to_num, monotone.sign,
 }  # fmt: skip
 _TOTALS = {aten.sum, aten.cumsum}
 _SUMS = {aten.add, aten.sub, aten.rsub, aten.mul, aten.neg}

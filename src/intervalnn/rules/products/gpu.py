@@ -19,7 +19,7 @@ from torch import Tensor, fx
 from torch.nn import functional
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import mirrored
+from intervalnn.rules.mirrored import mirrored
 from intervalnn.rules.products.factors import Factor, by_part, reach, sum_and_difference, upper
 from intervalnn.rules.products.forms import OneGap, OneSided, Pair, Product, Sides, Sum, WeightsMove
 from intervalnn.rules.products.layout import Layout, sizes
