@@ -144,6 +144,6 @@ def clamp(fn: Function, x: Any, *limits: Any) -> Interval:
 
 
 def _clamped(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
-    """Return a cut value whose gradient goes to one of those that are equal; torch's own may go to none."""
+    """Return a clamped value; at a tie the gradient goes to one argument, torch's own clamp may give it to none."""
     x = x if low is None else most(x, low)
     return x if high is None else least(x, high)

@@ -24,7 +24,7 @@ def point_of(x: Any) -> Any:
 
 
 def gap_dtype_for(point: Tensor, *values: Any) -> torch.dtype:
-    """Return the data type of gaps around a result: one that was chosen for those of ``values``, else the widest."""
+    """Return the data type of gaps around a result: one chosen by the user for ``values``, else their widest."""
     given = [v for v in values if isinstance(v, Interval)]
     chosen = (v.gap_dtype for v in given if v.gap_dtype != v.dtype)
     widest = functools.reduce(torch.promote_types, (v.gap_dtype for v in given), point.dtype)
@@ -39,7 +39,7 @@ def around(point: Tensor, below: Tensor, above: Tensor, *like: Any) -> Interval:
 
 
 def as_gap(gap: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a gap in another dtype, of which a real one takes the real part."""
+    """Return a gap in another dtype; a real dtype takes the real part of a complex gap."""
     return (gap.real if gap.is_complex() and not dtype.is_complex else gap).to(dtype)
 
 
@@ -68,15 +68,15 @@ def known_ends(x: Interval) -> tuple[Tensor, Tensor]:
 
 
 def still(x: Interval | list[Any], bounds: Interval) -> Interval:
-    """Leave no gaps where ``x``, or none in a list, has any, for a function of each entry alone."""
+    """Remove the gaps of an elementwise result where ``x``, or every interval in a list, has none."""
     several = [v for v in x if isinstance(v, Interval)] if isinstance(x, list) else [x]
     return unmoved(functools.reduce(torch.logical_and, (v.width == 0 for v in several)), bounds)
 
 
 def unmoved(where: Tensor, bounds: Interval) -> Interval:
-    """Leave no gaps where nothing moves that they come from; gradients stay as they are.
+    """Remove the gaps where no input moves; gradients stay as they are.
 
-    A kernel may round the ends and the point differently, by how they lie in memory.
+    A kernel may round the ends and the point differently, because rounding depends on the memory layout.
     """
     gaps = (gap - torch.where(where, gap.detach(), 0.0) for gap in (bounds.below, bounds.above))
     return Interval(bounds.point, *gaps)
@@ -155,7 +155,7 @@ def mul(fn: Any, x: Operand, y: Operand) -> Interval:
         return _scale(x, y, point)
 
     def step(dx: Tensor, dy: Tensor) -> Tensor:
-        """Move one factor at the point of the other, and that at the end of the first, so that both are small."""
+        """Return ``(x + dx)(y + dy) - xy`` as ``x dy + dx (y + dy)``, or with the factors swapped, by size."""
         end_x, end_y = x.point + dx, y.point + dy
         return torch.where(x.point.abs() <= end_x.abs(), x.point * dy + dx * end_y, y.point * dx + dy * end_x)
 
@@ -191,7 +191,7 @@ def square(fn: Any, x: Interval) -> Interval:
 
 @rule(aten.abs, sign="nonnegative")
 def absolute(fn: Any, x: Interval) -> Interval:
-    """Bound a size, which is zero at the least where the interval contains zero."""
+    """Bound an absolute value, which is at least zero where the interval contains zero."""
     point, negative = fn(x.point), x.point < 0
     toward, away = torch.where(negative, x.above, x.below), torch.where(negative, x.below, x.above)
     across = cut(toward - 2 * point)  # the far end lies beyond zero and is larger still

@@ -1,7 +1,7 @@
-"""Truth values and whole numbers that may change inside an interval, in operations that know nothing of them.
+"""Truth values and whole numbers that may change inside an interval, in operations whose rules take floating point.
 
-Where the result is in floating point, they are converted first, as torch itself does. Where it is discrete too, the
-operation is applied to the ends, if it never decreases.
+Where the result is in floating point, the discrete values are converted first, as torch does. Where the result is
+discrete too, a monotone operation is applied to both ends.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _unwrapped(x: Discrete, lower: Tensor, upper: Tensor) -> Discrete:
 
 
 def recast(fn: Any, x: Discrete, *args: Any, **kwargs: Any) -> Discrete:
-    """Bound a change from one discrete data type to another, for truth values by whether a number is not zero."""
+    """Bound a cast from one discrete data type to another; a number becomes ``True`` where it is not zero."""
     result: Discrete = ends(fn, x, *args, **kwargs)
     if result.dtype != torch.bool:
         return result

@@ -14,15 +14,15 @@ _ROUNDINGS = 64  # of all those that are made where thousands of terms are added
 def mirrored(even: Tensor, odd: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``even + odd`` and ``even - odd``, for two gaps that come as half their sum and half their difference.
 
-    Where one gap is much the smaller, it is the difference of two large numbers. Both were rounded, and so it is made
-    larger by as much.
+    Where one gap is much smaller than the other, it is the difference of two large rounded numbers. So both gaps are
+    made larger by a bound on that rounding.
     """
     even = even + odd.abs().mul_(_rounding(even))  # torch's compiler loses the alpha of torch.add
     return even + odd, even - odd
 
 
 def _rounding(x: Tensor) -> float:
-    """Return how coarsely sums of products are rounded, as a share, whose results are like ``x``."""
+    """Return the relative rounding error of sums of products with results like ``x``."""
     if x.dtype in (torch.float16, torch.bfloat16):
         return _FEW_ROUNDINGS * torch.finfo(x.dtype).eps
     if x.is_cuda and x.dtype == torch.float32 and _takes_tf32():

@@ -52,7 +52,7 @@ def nonnegative(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interva
 
 @rule(aten.sqrt, sign="nonnegative")
 def sqrt(fn: Function, x: Interval) -> Interval:
-    """Bound a root; where a gap opens from zero, its endless slope would make a gradient of zero one that is none."""
+    """Bound a square root; at zero the derivative is one, since the infinite slope times a gradient of zero is NaN."""
 
     def root(end: Tensor) -> Tensor:
         return torch.where(end == 0, end, fn(torch.where(end == 0, 1.0, end)))
@@ -84,7 +84,7 @@ def sign(fn: Function, x: Interval) -> Interval:
 
 @rule(aten.nan_to_num)
 def nan_to_num(fn: Function, x: Interval, *values: float | None) -> Interval:
-    """Carry finite intervals; others may take any of the values that stand for infinity, and stay without bounds."""
+    """Carry finite intervals; other intervals may contain a replaced value, and get infinite gaps."""
     finite = x.lower.isfinite() & x.upper.isfinite() | (x.width == 0)
     below, above = (torch.where(finite, gap, torch.inf) for gap in (x.below, x.above))
     return Interval(fn(x.point, *values), below, above)

@@ -1,4 +1,4 @@
-"""Norm layers: affine with fixed statistics, or tight bounds that use how value and spread hang together.
+"""Norm layers: affine with fixed statistics, else tight bounds that use how value and spread depend on each other.
 
 A value enters its own mean and variance. The bounds below take it out: with the other
 ``n - 1`` values' mean ``m'`` and variance ``v'``, and ``t = x_i - m'``, the normalised value is
@@ -29,7 +29,8 @@ Value = Interval | Tensor
 def _loo(x: Tensor, dim: int) -> Tensor:
     """Return the sum over all other entries along ``dim``, for entries that are not negative.
 
-    Taking an entry out of the whole sum cancels where it is most of it, so the others of that one are added up.
+    Subtracting an entry from the whole sum cancels where the entry is most of the sum; there the others are summed
+    directly.
     """
     total = x.sum(dim, keepdim=True)
     most = x > total / 2
@@ -56,9 +57,9 @@ def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, 
 
 
 def _closed_fall(fall: Tensor, off: Tensor, others: Tensor, mean: Tensor, dim: int) -> Tensor:
-    """Give the fall, zero where all radii are, the slope of the triangle inequality if that says less as they open.
+    """Give the fall, which is zero at zero radii, the slope of the triangle inequality where this slope is smaller.
 
-    Where they all are alike, the root of the mean of their squares is their mean.
+    As the radii open alike, the root of the mean of their squares is their mean.
     """
     spread = torch.sqrt(torch.where(others > 0, others, 1.0))
     less = (others > 0) & (spread < off.abs().sum(dim, keepdim=True) / (off.size(dim) - 1))

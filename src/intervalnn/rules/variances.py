@@ -15,9 +15,9 @@ from intervalnn.table import apply, aten, rule
 
 
 def widened(x: Interval) -> Interval:
-    """Return ``x`` in a dtype that holds squares, as torch itself takes one for these layers.
+    """Return ``x`` in a dtype that holds squares, as torch does inside these layers.
 
-    All of it lies in memory alike, so that sums over the point and over the middle are rounded alike.
+    Point and gaps become contiguous, so that sums over the point and over the middle are rounded alike.
     """
     dtype = torch.promote_types(x.dtype, torch.float32)
     return x.map(lambda part: part.to(dtype).contiguous())
@@ -66,7 +66,7 @@ def std(fn: Any, x: Interval, dims: Any = None, *, correction: float | None = 1,
     """Bound a standard deviation: from below by the root of the variance, from above by a norm.
 
     The sum of squares of a variance is at most that of ``|off| + radius``, so its root is at most their norm. A root
-    makes roundings near zero large, so the variance's are added to its gap.
+    magnifies rounding errors near zero, so those of the variance are added to its gap.
     """
     point = fn(x.point, dims, correction=correction, **kwargs)
     spread = var(aten.var.correction, x, dims, correction=correction, **kwargs)
