@@ -238,7 +238,8 @@ def _smallest(missed: Missed, limit: float, confidence: float | None, where: str
     if bool(too_much[-1]):
         share = float(missed.losses[-1]) / missed.images
         raise ValueError(
-            f"no factor keeps this promise: scaling leaves a share of {share:.3g}{where} uncovered, where "
-            f"{allowed:.3g} may be, for gaps on the side of the target are zero; {wider}, or promise less"
+            f"no factor keeps this promise: at most a share of {allowed:.3g}{where} may be missed, and scaling "
+            f"leaves a share of {share:.3g} uncovered, because gaps on the side of the target are zero; {wider}, "
+            "or promise less"
         )
     return float(factors()[too_much.sum()])

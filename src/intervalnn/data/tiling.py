@@ -119,7 +119,7 @@ def _fitted(
     if not any(halos) and math.prod(sizes) <= memory / _bytes(method, x, 1):
         return sizes
     if not any(halos) or not cores:
-        raise ValueError(problem or "no tile is small enough for this memory, for the network looks too far")
+        raise ValueError(problem or "no tile is small enough for this memory, because the network looks too far")
     return cores
 
 

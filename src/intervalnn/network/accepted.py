@@ -110,7 +110,7 @@ def gap_dtype_of(model: nn.Module, asked: torch.dtype | None) -> torch.dtype | N
     if torch.finfo(asked).tiny > torch.finfo(torch.bfloat16).tiny:
         raise ValueError(
             f"gap_dtype must be torch.bfloat16, torch.float32 or torch.float64, got {asked}, in which small gaps "
-            f"vanish and large ones have no end ({torch.finfo(asked).tiny:.1g} to {torch.finfo(asked).max:.1g}); "
+            f"vanish and large ones overflow ({torch.finfo(asked).tiny:.1g} to {torch.finfo(asked).max:.1g}); "
             "torch.bfloat16 is as fast, and has the range of float32"
         )
     return asked

@@ -86,7 +86,7 @@ def refuse_elsewhere(call: Call, model: nn.Module, gaps: nn.Module) -> None:
     own = next(gaps.parameters(), first).device
     if own != first.device:
         raise ValueError(
-            f"the model is on {first.device}, and the gaps around its weights on {own}, for it was moved without "
+            f"the model is on {first.device}, and the gaps around its weights on {own}, because it was moved without "
             f"them; call net.to('{first.device}')"
         )
     for x in call.tensors:  # single numbers and indices may come from elsewhere
