@@ -183,16 +183,7 @@ def run(setting: Setting, found: Data, folder: Path, say: Progress) -> Path:
     path, work, scale = folder / f"{setting.name}.json", folder / "work", setting.scale
     say(f"{setting.name}: the underlying network")
     model = underlying(setting, found, work)
-    about = {
-        "task": setting.task,
-        "problem": repr(setting.problem),
-        "images": "phantoms" if setting.source is None else setting.source.name,
-        "counts": {name: len(split) for name, split in found.splits.items()},
-        "scale": json.loads(json.dumps(asdict(scale))),
-    }
-    whole = Run.load(path) if path.exists() else started(model, found.loaders[-1], setting.seed, about)
-    if {key: whole.settings[key] for key in about} != about:
-        raise ValueError(f"{path} was made of other data or at another scale; choose another folder, or move it away")
+    whole = _begun(path, setting, model, found)
     painted, unknown = _artefacts(setting, model, found)
     whole.settings["artefacts"] = {"painted": painted.about, "inserted": unknown.about}
 
@@ -218,6 +209,21 @@ def run(setting: Setting, found: Data, folder: Path, say: Progress) -> Path:
         more=more,
     )
     return path
+
+
+def _begun(path: Path, setting: Setting, model: nn.Module, found: Data) -> Run:
+    """Return the run that a file holds, or a new one; refuse a file of other data or another scale."""
+    about = {
+        "task": setting.task,
+        "problem": repr(setting.problem),
+        "images": "phantoms" if setting.source is None else setting.source.name,
+        "counts": {name: len(split) for name, split in found.splits.items()},
+        "scale": json.loads(json.dumps(asdict(setting.scale))),
+    }
+    whole = Run.load(path) if path.exists() else started(model, found.loaders[-1], setting.seed, about)
+    if {key: whole.settings[key] for key in about} != about:
+        raise ValueError(f"{path} was made of other data or at another scale; choose another folder, or move it away")
+    return whole
 
 
 def _artefacts(setting: Setting, model: nn.Module, found: Data) -> tuple[artefacts.Artefacts, artefacts.Artefacts]:
