@@ -38,11 +38,11 @@ def calibrate(
 ) -> Calibration:
     """Choose the factor by which to scale the gaps so that coverage holds on new data.
 
-    Both gaps are scaled around the point, so that the direction survives. The images of the
-    loader must be drawn like the new ones, and must not have been trained on. Components of
-    one image depend on each other, so what counts is the number of images, not of components;
-    an image counts the same whatever its size. Memory does not grow with the number of images,
-    and under ``torch.distributed`` each process brings its own.
+    Both gaps are scaled around the point, so that the direction survives. The images of the loader must be drawn from
+    the same distribution as new images, and must not have been used for training. Components of one image depend on
+    each other, so the number of images counts, not the number of components. Every image counts the same, whatever its
+    size. Memory does not grow with the number of images. Under ``torch.distributed`` each process brings its own
+    images.
 
     Args:
         method: Its ``calibration`` is set to the result; methods of this library apply it. One that learns from
@@ -254,7 +254,8 @@ def _smallest(missed: Missed, limit: float, confidence: float | None, where: str
     if bool(too_much[-1]):
         share = float(missed.losses[-1]) / missed.images
         raise ValueError(
-            f"no factor keeps this promise: scaling leaves a share of {share:.3g}{where} uncovered, where "
-            f"{allowed:.3g} may be, for gaps on the side of the target are zero; {wider}, or promise less"
+            f"no factor keeps this promise: at most a share of {allowed:.3g}{where} may be missed, and scaling "
+            f"leaves a share of {share:.3g} uncovered, because gaps on the side of the target are zero; {wider}, "
+            "or promise less"
         )
     return float(factors()[too_much.sum()])

@@ -51,13 +51,13 @@ class Offsets:
 def solve_offsets(method: Method, loader: Iterable[Any], *, beta: float) -> Offsets:
     """Return the smallest offsets with which the coverage bound holds on these data (App. A).
 
-    The bound needs that targets exceed the upper bound by at most ``beta / 2`` on average, and
-    likewise the lower one. Where the loss (Eq. 2) is at its minimum in the last layer's biases
-    this is so; training stops before, or weights them otherwise. How much is exceeded falls as
-    an offset grows, piecewise linearly, so the smallest one is found exactly, by sorting.
+    The coverage bound has a condition: targets exceed the upper bound, and fall below the lower bound, by at most
+    ``beta / 2`` on average. The condition holds where the loss (Eq. 2) is minimal in the last layer's biases, but
+    training stops before the minimum. The mean exceedance falls piecewise linearly as an offset grows, so sorting finds
+    the smallest offset exactly.
 
-    All images count the same. Three numbers are kept for each component; a part of the training
-    data will do where they do not fit into memory.
+    All images count the same. Memory holds three numbers for each component; if these do not fit, take a part of the
+    training data.
 
     Args:
         method: Its ``calibration`` and ``offsets``, if any, are left aside.
@@ -84,8 +84,8 @@ def _side(distance: Tensor, gap: Tensor) -> Tensor:
 def _smallest_offset(side: Tensor, allowed: float) -> float:
     """Return the smallest offset at which the weighted sum of ``(distance - gap - offset)+`` is at most ``allowed``.
 
-    Where gap and offset come to less than zero, the distance counts whole. So the sum, seen from
-    the right, rises with a component's weight from ``distance - gap`` on, and no more from ``-gap`` on.
+    Where gap and offset add up to less than zero, the whole distance counts. So as the offset falls, the sum rises with
+    a component's weight from ``distance - gap`` on, and is constant from ``-gap`` on.
     """
     distance, gap, weight = side
     knots, order = torch.cat((distance - gap, -gap)).sort(descending=True)
@@ -148,8 +148,8 @@ def markov_curve(
 ) -> MarkovCurve:
     """Return the coverage bound beside the coverage found, for the bounds that the method predicts.
 
-    The bound is a statement about the data whose loss was minimised; on others it may fail,
-    and :func:`intervalnn.calibrate` is what promises coverage there.
+    The bound is a statement about the data on which the loss was minimised, and may fail on other data. For coverage on
+    other data use :func:`intervalnn.calibrate`.
 
     Args:
         method: Anything that predicts.

@@ -62,8 +62,8 @@ def missed(pairs: Iterable[tuple[Prediction, Tensor]], groups: Groups, *, alpha:
     """Return what each group misses, over the images of all processes.
 
     The loss of an image is the share of its components missed, whatever its size; or, given
-    ``alpha``, whether that share is more than ``alpha``. All that is kept of the images is a
-    histogram, whose places are the factors and one more for what no factor covers.
+    ``alpha``, whether that share is more than ``alpha``. Of the images only a histogram is kept, with a bin for each
+    factor and a last bin for components that no factor covers.
     """
     histograms: dict[int, Tensor] = {}
     images: dict[int, int] = {}
@@ -81,7 +81,7 @@ def missed(pairs: Iterable[tuple[Prediction, Tensor]], groups: Groups, *, alpha:
 
 
 def _falls(place: Tensor, here: Tensor, alpha: float | None) -> tuple[Tensor, Tensor]:
-    """Return the places at which the losses of the images fall, and by how much, for the components ``here``."""
+    """Return the bins at which the losses of the images fall, and by how much, for the components ``here``."""
     size = here.sum(1, keepdim=True)
     if alpha is None:
         return place[here], (1 / size.double()).expand(place.shape)[here]

@@ -17,6 +17,7 @@ from intervalnn.cli.extras import require
 from intervalnn.cli.screen import Screen, Stopped
 
 if TYPE_CHECKING:
+    from intervalnn.cli.config.sections import Predict
     from intervalnn.cli.jobs import Job
 
 __all__ = ["predict"]
@@ -56,12 +57,7 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     chosen = config.predict
     assert chosen.net is not None and chosen.input is not None and chosen.out is not None
     arrays = is_arrays(chosen.input)
-    if arrays and chosen.format not in (None, "npz"):
-        raise click.UsageError(f"--format {chosen.format} is for volumes, and {chosen.input} holds arrays.")
-    if chosen.format in FORMATS:
-        require(f"--format {chosen.format}", chosen.format, FORMATS[chosen.format])
-    if len(chosen.window) != 2:
-        raise click.UsageError(f"--window wants two numbers, LOW,HIGH, got {len(chosen.window)}.")
+    _check(chosen, arrays)
     refuse_existing(chosen.out, overwrite, folder=True, reads=(chosen.net, config.model.weights, chosen.input))
     net = load_network(chosen.net, config.model, device_of(config.device))
     size = config.batch_size
@@ -83,6 +79,16 @@ def predict(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any
     else:
         screen.hint("view", chosen.out)
     return {"out": chosen.out, "written": written, "promise": promise}
+
+
+def _check(chosen: Predict, arrays: bool) -> None:
+    """Refuse options that do not fit the input, or need a package that is not there."""
+    if arrays and chosen.format not in (None, "npz"):
+        raise click.UsageError(f"--format {chosen.format} is for volumes, and {chosen.input} holds arrays.")
+    if chosen.format in FORMATS:
+        require(f"--format {chosen.format}", chosen.format, FORMATS[chosen.format])
+    if len(chosen.window) != 2:
+        raise click.UsageError(f"--window wants two numbers, LOW,HIGH, got {len(chosen.window)}.")
 
 
 def _single(screen: Screen, job: Job, out: Path) -> Path:

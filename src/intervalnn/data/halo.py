@@ -42,8 +42,8 @@ class Halo:
     def measure(method: Method, x: Tensor, axis: int) -> Halo:
         """Return what the method itself shows: NaN in an input reaches all outputs that depend on it.
 
-        So no random input can hide a path behind a ReLU or a maximum. A prediction of a part must then
-        be that of the whole without the halo, which tells strides, and methods that know the position.
+        NaN passes through a ReLU or a maximum, where a finite probe might be hidden. The prediction of a part must then
+        equal that of the whole, halo aside. This second check finds strides, and methods that know the position.
 
         Args:
             method: Anything with ``predict(x)`` that maps ``(batch, channels, *signal)`` to that size.
@@ -124,7 +124,7 @@ def _changed(method: Method, x: Tensor, probe: Tensor, axis: int, middle: int, s
 
 
 def _goes_round(method: Method, probe: Tensor, axis: int, stride: int) -> bool:
-    """Tell whether one end of a probe shows at the other, as with circular padding: tiles would have wrong ends."""
+    """Say whether one end of a probe influences the other, as with circular padding, which tiles cannot reproduce."""
     probe = probe[:1].repeat(3, *[1] * (probe.dim() - 1))
     probe[1, :, :stride] = math.nan
     probe[2, :, -stride:] = math.nan
@@ -160,8 +160,8 @@ def _probe(x: Tensor, axis: int, length: int, stride: int) -> Tensor:
 def _traced(method: Method, probe: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Return the points, with one axis in front, and where along it NaN in an input shows.
 
-    Gaps that are not a number are infinite at an output. So what counts is what is not finite any more, where it is in
-    the first sample, which has no NaN.
+    Gaps that are NaN become infinite at an output. So outputs count that are not finite any more, but are finite in the
+    first sample, which has no NaN.
     """
     # Other ways to convolve mix positions that do not depend on each other, which NaN would show.
     with torch.backends.cudnn.flags(enabled=False), torch.backends.nnpack.flags(enabled=False):

@@ -44,7 +44,7 @@ def _shown(batch: Any) -> str:
 
 
 def batches(loader: Any) -> Any:
-    """Return a loader, once it is known not to be a data set, whose samples would pass for batches."""
+    """Return a loader; raise for a data set, whose samples would be mistaken for batches."""
     if isinstance(loader, Dataset) and not isinstance(loader, IterableDataset):
         raise TypeError(
             f"a loader yields batches, and a {type(loader).__name__} samples; give DataLoader(it, batch_size)"
@@ -53,7 +53,7 @@ def batches(loader: Any) -> Any:
 
 
 def arguments(x: Any, device: torch.device | None) -> tuple[Any, ...]:
-    """Return a measurement as the arguments of a model, on a device if there is one to go to.
+    """Return a measurement as the arguments of a model, moved to a device if one is given.
 
     A tuple or a list holds several arguments.
     """

@@ -33,8 +33,8 @@ def predict_tiled(
     """Return the prediction for a whole input, up to rounding, computed tile by tile.
 
     Each tile is as much wider than what is kept of it as the network looks around; at the borders of the input it
-    ends where the input does, so that padding stays as it is. This takes a network that looks a limited way, such
-    as a U-Net: attention, a mean over the image, instance or group norm look everywhere, and are refused.
+    ends where the input does, so that padding stays as it is. The network must have a limited receptive field, as a
+    U-Net has. Attention, a mean over the image, and instance or group norm look everywhere, and are refused.
 
     Tiles go to the method's device one by one; the result is where ``x`` is. A calibration is applied to each
     tile: it must not be one by regions of the image.
@@ -119,7 +119,7 @@ def _fitted(
     if not any(halos) and math.prod(sizes) <= memory / _bytes(method, x, 1):
         return sizes
     if not any(halos) or not cores:
-        raise ValueError(problem or "no tile is small enough for this memory, for the network looks too far")
+        raise ValueError(problem or "no tile is small enough for this memory, because the network looks too far")
     return cores
 
 

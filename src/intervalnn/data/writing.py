@@ -32,9 +32,8 @@ def write_volume(
     """Write lower, point, upper, score and direction so that they lie on the volume, and return where they are.
 
     As NIfTI, ``lower.nii.gz`` and so on, in float32, on the grid of the volume's file; the description in the
-    header says the unit (``intervalnn lower, HU``). As DICOM, a folder and a new series for each, in whole
-    numbers: of bounds that are rounded outwards, so that they still contain what they did. DICOM files name the
-    patient as the files of the volume do.
+    header says the unit (``intervalnn lower, HU``). As DICOM, a folder and a new series for each, in whole numbers;
+    bounds are rounded outwards, so that they stay sound. DICOM files name the patient as the files of the volume do.
 
     Args:
         folder: Appears once all is written.

@@ -46,10 +46,9 @@ def evaluate(
     """Measure methods on the same samples, and compare them at equal coverage.
 
     The loader is gone through once, and every method predicts each batch, so that samples are paired
-    even where the loader shuffles. Given ``held_out``, each is calibrated on it first (a
-    calibration it has is put aside, and back again), and coverage, width and interval score of the
-    scaled bounds stand beside the others, as ``"... at equal coverage"``. Only one number per sample
-    and metric is kept.
+    even where the loader shuffles. Given ``held_out``, each method is first calibrated on it; a calibration that the
+    method has is restored at the end. Coverage, width and interval score of the scaled bounds are recorded too, as
+    ``"... at equal coverage"``. Only one number per sample and metric is kept.
 
     Args:
         methods: By name: anything with ``predict(x) -> Prediction``. Those that learn from data must have been fitted.

@@ -62,7 +62,7 @@ class Measuring:
             self._keep(_numbers(scaled, target, at_equal_coverage(self.coverage)))
 
     def _arguments(self, x: Any) -> tuple[Any, ...]:
-        """Return what the method takes: copies, since a model may write to its inputs."""
+        """Return copies of the method's arguments, because a model may write to its inputs."""
         args = arguments(x, getattr(self.method, "device", None))
         found: tuple[Any, ...] = pytree.tree_map(lambda a: a.clone() if isinstance(a, Tensor) else a, args)
         return found
@@ -80,7 +80,7 @@ class Measuring:
 
 
 def _uncalibrated(method: Method, args: tuple[Any, ...], prediction: Prediction) -> Prediction:
-    """Return what the method predicts without a calibration of its own; it is asked again where it has one."""
+    """Return the prediction without the method's own calibration; a calibrated method predicts once more."""
     if getattr(method, "calibration", None) is None:
         return prediction
     with torch.no_grad():
@@ -89,7 +89,7 @@ def _uncalibrated(method: Method, args: tuple[Any, ...], prediction: Prediction)
 
 
 def _first_look(method: Method, args: tuple[Any, ...]) -> tuple[str, float]:
-    """Return the kind of device, and how far memory rises; whatever happens once happens here, untimed."""
+    """Return the kind of device and the peak memory; this untimed call is also the warm-up."""
     with torch.no_grad():
         device = one(method.predict(*args)).point.device.type
         return device, float(peak_bytes(lambda: method.predict(*args), device))

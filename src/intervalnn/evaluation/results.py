@@ -111,8 +111,7 @@ class Results:
     def compare(self, metric: str, first: str, second: str, *, draws: int = DRAWS, seed: int = 0) -> Comparison:
         """Compare two methods on the same samples, by a bootstrap that draws samples within each run.
 
-        It tells whether the difference would hold for other samples, of the same runs; it knows
-        nothing of other runs than those that were made.
+        The p-value is about other samples of the same runs. The bootstrap does not cover the variation between runs.
         """
         return compared(self._pairs(metric, first, second), draws=draws, seed=seed)
 
@@ -144,7 +143,7 @@ class Results:
     def best(self, metric: str, *, level: float = 0.05) -> str | None:
         """Return the method that is better than every other one beyond chance; None if there is no such one.
 
-        ``level`` is divided by the number of comparisons, so that it holds for all of them together.
+        ``level`` is divided by the number of comparisons (Bonferroni), so that it holds for all of them together.
         """
         better = self.runs[0].better.get(metric)
         means = {name: self.spread(name, metric).mean for name in self.methods}

@@ -47,8 +47,7 @@ class Comparison(NamedTuple):
         difference: The first method's mean minus the second's.
         lower: Lower end of the interval that holds the true difference with 95 % confidence.
         upper: Upper end of it.
-        p: How often resampled samples would give a difference of the other sign, both sides; and no less
-            than the chance that as many coins fall on one side.
+        p: The two-sided p-value of the bootstrap; never below that of a sign test in which all pairs agree.
         pairs: How many samples, or groups of samples, have a value for both.
     """
 
@@ -137,6 +136,6 @@ def _judged(difference: float, shift: Values, pairs: int) -> Comparison:
 
 
 def _resampled_means(values: Values, draws: int, rng: np.random.Generator) -> Values:
-    """Return the means of as many samples drawn with replacement, a few draws at a time."""
+    """Return the means of bootstrap resamples, a few draws at a time, to limit memory."""
     n, sizes = len(values), [min(500, draws - start) for start in range(0, draws, 500)]
     return np.concatenate([values[rng.integers(0, n, (size, n))].mean(1) for size in sizes])

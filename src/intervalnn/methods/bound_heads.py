@@ -59,7 +59,7 @@ class QuantileHeads(_BoundHeads):
 
 
 class IntervalLossHeads(_BoundHeads):
-    """The paper's loss (Eq. 2) without its arithmetic: what is left of an interval network when that is taken away.
+    """Bounds from heads by the paper's loss (Eq. 2): an ablation of the interval network without interval arithmetic.
 
     Args:
         model: Any trained module.

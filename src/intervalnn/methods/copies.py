@@ -36,7 +36,7 @@ def in_eval_mode(model: nn.Module) -> nn.Module:
 
 
 def own_copy(model: nn.Module) -> nn.Module:
-    """Return a copy with tensors of its own, all of them to be trained, whatever is asked of the model's."""
+    """Return a copy with tensors of its own, all of which require gradients."""
     # Those with a graph, which torch's older weight norm has, could not be copied otherwise.
     detached: dict[int, Any] = {id(tensor): tensor.detach().clone() for tensor in _plain_tensors(model)}
     copied = copy.deepcopy(model, detached)
@@ -53,7 +53,7 @@ def _plain_tensors(model: nn.Module) -> Iterator[Tensor]:
 
 
 def output_of(model: nn.Module, /, *args: Any, **kwargs: Any) -> Tensor:
-    """Return what a model makes of copies of the tensors, for it may write to them, once that is known to be a tensor.
+    """Call a model with copies of the tensors, because it may write to them; raise unless it returns a tensor.
 
     Example:
         >>> class InPlace(nn.Module):
@@ -87,7 +87,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def seeded(device: torch.device, seed: int) -> Iterator[None]:
-    """Let what is random depend on the seed alone for a while, and leave the global state as it was."""
+    """Seed the random generators for a while, and restore their states at the end."""
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices, device_type="cuda" if not devices else device.type):
         torch.manual_seed(seed)

@@ -24,8 +24,8 @@ class Ensemble(Baseline):
 
     Args:
         members: At least two trained modules.
-        coverage: Share of the targets that the bounds are to contain, were the errors normal with
-            the deviation of the members. They rarely are: calibrate.
+        coverage: Share of the targets that the bounds would contain if errors were normal with the members' standard
+            deviation. They rarely are, so calibrate.
 
     Example:
         >>> Ensemble([nn.Linear(2, 1), nn.Linear(2, 1)])

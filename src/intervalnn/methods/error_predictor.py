@@ -20,10 +20,9 @@ ONE = 0.5413248546129181  # softplus(ONE) is 1
 class ErrorPredictor(Headed):
     """The underlying model's own prediction, and how far it is off, learnt from its errors.
 
-    Two heads, for two questions have two answers. The score is the error to be expected, learnt by
-    the squared error; the bounds are at the distance within which the wanted share of the errors
-    stays, learnt by the pinball loss, so that they cover it before any calibration. With one head
-    and the absolute error instead, both were worse on the 1D task.
+    There are two heads. The first learns the expected error by the squared error; this is the score. The second learns
+    a quantile of the errors by the pinball loss; this is the distance of the bounds, which so have the wanted coverage
+    before any calibration. One head with the absolute error gave a worse score and worse bounds on the 1D task.
 
     Args:
         model: Any trained module that returns one tensor.

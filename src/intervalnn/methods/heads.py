@@ -20,9 +20,9 @@ HeadsKind = Literal["layer", "copy"]
 class Heads(nn.Module):
     """A copy of a model to be trained, and further outputs of the same shape, as offsets that start at zero.
 
-    The heads are one more layer beside the copy's last weight layer, with the same input: a
-    residual, a sigmoid or a clamp that follows does not cut them. With ``"copy"``, each head is a
-    whole copy of the model, which starts where the model is, whatever follows its last layer.
+    By default the heads are one more layer beside the copy's last weight layer, with the same input. So a residual, a
+    sigmoid or a clamp behind that layer does not apply to them. With ``"copy"``, each head is a whole copy of the model
+    and starts at the model's weights.
 
     Args:
         model: The underlying model, which is only read.
@@ -32,7 +32,7 @@ class Heads(nn.Module):
         last: Name of the last weight layer; by default the one that was registered last.
 
     Attributes:
-        scale: What an offset is measured in: the size of the model's errors, to train well in any unit.
+        scale: The unit of the offsets: the size of the model's errors, so that training does not depend on units.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
@@ -94,7 +94,7 @@ class Heads(nn.Module):
 
     @contextmanager
     def _tapped(self, heads: nn.Module) -> Iterator[list[Tensor]]:
-        """Have the heads run beside their layer, which must be the last to run, or else the one asked for."""
+        """Run the heads beside their layer, which must be the last one to run unless another was asked for."""
         offsets: list[Tensor] = []
         ran: list[nn.Module] = []
         beside = self._beside()

@@ -98,10 +98,10 @@ def refuse_special(name: str, x: Tensor) -> None:
 
 
 def gap_dtype_of(model: nn.Module, asked: torch.dtype | None) -> torch.dtype | None:
-    """Return in what dtype gaps are propagated, or raise; None for that of each weight.
+    """Return the dtype in which gaps are propagated, or raise; None stands for the dtype of each weight.
 
-    In float16 a gap below 6e-8 is lost, so that bounds would miss what they should hold, and one above 65504 is
-    without end.
+    In float16 a gap below 6e-8 becomes zero, so the bounds would miss values that they should contain. A gap above
+    65504 becomes infinite.
     """
     if asked is None:
         return torch.float32 if any(p.dtype == torch.float16 for p in model.parameters()) else None
@@ -110,7 +110,7 @@ def gap_dtype_of(model: nn.Module, asked: torch.dtype | None) -> torch.dtype | N
     if torch.finfo(asked).tiny > torch.finfo(torch.bfloat16).tiny:
         raise ValueError(
             f"gap_dtype must be torch.bfloat16, torch.float32 or torch.float64, got {asked}, in which small gaps "
-            f"vanish and large ones have no end ({torch.finfo(asked).tiny:.1g} to {torch.finfo(asked).max:.1g}); "
+            f"vanish and large ones overflow ({torch.finfo(asked).tiny:.1g} to {torch.finfo(asked).max:.1g}); "
             "torch.bfloat16 is as fast, and has the range of float32"
         )
     return asked

@@ -67,7 +67,7 @@ class Call:
 
 
 def _described(leaf: Any, places: dict[int, int]) -> Any:
-    """Return what tells an argument from others, but for the values of its tensors."""
+    """Return a key that tells this argument from others, whatever the values of its tensors."""
     if isinstance(leaf, Parts):
         return leaf.content, leaf.types, tuple(places[id(tensor)] for tensor in leaf.tensors)
     return places[id(leaf)] if isinstance(leaf, Tensor | Interval) else (type(leaf), repr(leaf))
@@ -79,7 +79,7 @@ def _structure(spec: pytree.TreeSpec) -> Any:
 
 
 def _context(value: Any) -> Any:
-    """Return what tells from others what a structure holds beside its leaves: the keys of a dict, say."""
+    """Return a key for what a structure holds beside its leaves, such as the keys of a dict."""
     if value is None or isinstance(value, type) or (isinstance(value, FunctionType) and not value.__closure__):
         return value
     if isinstance(value, list | tuple):
@@ -97,10 +97,10 @@ def _point(x: Tensor | Interval) -> Tensor:
 
 
 def _seen(x: Tensor) -> tuple[Any, ...]:
-    """Return what a model may ask a tensor for beside its sizes and numbers.
+    """Return properties of a tensor that a model may read, beside its sizes and numbers.
 
-    That is whether a gradient is wanted, and if its dimensions lie otherwise in memory than usual, in which order they
-    do and which of them are repeated.
+    These are its layout, whether it requires a gradient and, if it is not contiguous, the order of its strides and
+    which of them are zero.
     """
     if x.layout != torch.strided or x.is_contiguous():
         return x.layout, x.requires_grad

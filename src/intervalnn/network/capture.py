@@ -39,8 +39,8 @@ def capture(model: nn.Module, call: Call, before: Sequence[Program] = ()) -> Pro
     """Return the program that ``model`` runs for ``call``, which is only looked at, not kept.
 
     The program holds for any size of the first dimension, the batch, and of those dimensions in
-    which the call differs from the ones before. The others stay as they are: torch reasons about
-    every size that may vary, and for some models takes minutes over it.
+    which the call differs from the ones before. The other sizes are fixed, because torch reasons about every symbolic
+    size, which takes minutes for some models.
 
     Args:
         model: The model, in eval mode.
@@ -76,14 +76,14 @@ def _export(flat: Flat, points: list[Tensor], before: Sequence[Program]) -> Expo
 
     with contextlib.suppress(Exception):
         return export({"tensors": varying})
-    try:  # with sizes that do not vary: torch has less to reason about, and other sizes are captured anew
+    try:  # with fixed sizes: torch then has fewer symbolic sizes, and other sizes are captured anew
         return export(None)
     except Exception as error:
         raise untraceable(error, flat.model, START) from error
 
 
 def _decompositions() -> tuple[dict[Any, Any], list[OpOverload]]:
-    """Return torch's table of decompositions, less every operation that has a rule of its own, and these."""
+    """Return torch's table of decompositions without the operations that have a rule, and a list of these."""
     table = dict(torch.export.default_decompositions())
     known = (overload for operation in RULES for overload in overloads(operation))
     whole = [overload for overload in known if overload.overloadpacket not in _DECOMPOSED_ANYWAY]

@@ -157,7 +157,8 @@ _FOLLOWED: dict[Any, Callable[..., Any]] = {
 class Following(TorchFunctionMode):
     """Keep in sight what torch.export loses: ``.data`` becomes ``.detach()``, and gradients are refused where taken.
 
-    Without it a tensor behind ``.data``, or a gradient, becomes a constant, and torch says so when no line is left.
+    Without this mode torch turns a tensor behind ``.data``, or a gradient, into a constant, and reports an error only
+    later, without the model's line.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -31,12 +31,12 @@ _REPEATS = 8  # calls of a model that draws random numbers, beside those with th
 class Witness:
     """What a model itself returns, to compare a captured program with.
 
-    ``torch.export`` writes down what one call computes. What the model keeps from one call to the next, or draws at
-    random in Python, stands in the program as it was in that one call. So the model runs on the given input and on a
-    second one before it is captured, and on the given one afterwards.
+    ``torch.export`` records one call. State that the model keeps between calls, and random numbers that it draws in
+    Python, become constants of the program. So the model runs on the given input and on a second input before the
+    capture, and again on the given input afterwards.
 
-    It runs before, since a model may keep tensors outside of itself, by ``functools.cache`` say. Such a cache is then
-    full, and takes up none of the stand-ins by which torch captures.
+    The runs before the capture also fill caches that a model keeps outside of itself, such as ``functools.cache``. A
+    full cache cannot take in the fake tensors with which torch captures.
 
     Args:
         model: The model. A twin of it runs, with tensors of its own, so that the model itself is left as it is.
@@ -126,10 +126,10 @@ class Witness:
 
 
 def _other(x: Tensor) -> Tensor:
-    """Return another input of the same kind, whose numbers are as good where the given ones are.
+    """Return another input of the same kind, whose numbers are valid wherever the given ones are.
 
-    They are in another order and, if they are no indices or truth values, closer to zero. Indices on a GPU stay as they
-    are, since there an index out of range ends the process.
+    The numbers are permuted and, unless they are indices or truth values, moved closer to zero. Indices on a GPU stay
+    as they are, because an index out of range there ends the process.
     """
     if x.layout != torch.strided:
         return x

@@ -16,7 +16,7 @@ START = (__file__, "forward")  # the function that calls the model: the frames i
 
 
 class _Seen:
-    """What is seen while a model is captured; what a module is assigned meanwhile, torch.export takes back."""
+    """Holds what a capture shows: torch.export would undo an assignment to an attribute of the module itself."""
 
     returned: Structure | None = None
 

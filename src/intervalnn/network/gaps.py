@@ -21,18 +21,17 @@ class Gaps(nn.Module):
 
     What is trained is ``below`` and ``above``, one number per entry (``"weight"``, the paper).
     For ``"symmetric"`` there is no ``above``: the gap of a weight holds for both sides.
-    For ``"input"`` there is one number per input channel, which says by which share its weights may shrink and grow
+    For ``"input"`` there is one number per input channel: the share by which the channel's weights may shrink and grow
     (see :class:`intervalnn.rules.products.stretched.Stretched`). Biases always keep one number per entry and side.
-    They are kept in float32 at the least, since steps of training would be lost in fewer digits.
-    ``scale`` turns them into gaps: one at first, and one
-    over the parameter's sensitivity once the network is balanced, so that a step of training moves
-    the output by the same amount whichever layer it is in.
+    These numbers are kept in float32 at the least, because small training steps would be rounded away in fewer digits.
+    ``scale`` turns them into gaps. The scale is one at first. Once the network is balanced, the scale is one over the
+    parameter's sensitivity, so that a step of training moves the output by the same amount in every layer.
 
     Around a complex parameter, real and imaginary part have gaps of their own, side by side at the end.
 
     Args:
         around: The parameter.
-        kind: For what there is a gap of its own.
+        kind: What has a gap of its own; see :class:`intervalnn.IntervalNetwork`.
         cap: The largest gap, as a multiple of the parameter's root mean square; None for no limit.
     """
 
@@ -153,8 +152,8 @@ def _as_gap(value: Tensor | float, like: Tensor, name: str) -> Tensor:
 class _NonNegative(torch.autograd.Function):
     """Cut at zero, but let a gap that an optimiser has pushed below zero come back.
 
-    The gradient of a plain cut is zero there, and the gap would never move again. A gradient that
-    would push it further down is cut off, so that it need not come back a long way.
+    The gradient of a plain cut is zero below zero, so a negative gap would never move again. Here only the gradient
+    that would push the gap further down is zero, so that the gap stays near zero.
     """
 
     @staticmethod

@@ -15,7 +15,7 @@ __all__ = ["autocast_dtypes", "given", "recordable", "refuse_call_from_here", "r
 
 
 def refuse_call_from_here() -> None:
-    """Raise where torch would write down, transform or trace the search for a program, not the program."""
+    """Raise inside torch.func, torch.jit and torch.export: these would trace the search for a program instead."""
     if in_transform():
         raise RuntimeError(
             "an IntervalNetwork cannot run inside torch.func (vmap, grad, jacrev, jvp); it takes whole batches, so "
@@ -57,7 +57,7 @@ def refuse_input(x: Tensor) -> None:
 
 
 def _refuse_gaps(below: Tensor, above: Tensor) -> None:
-    """Raise if the gaps of an input are negative or not a number, where nothing has to wait for the answer."""
+    """Raise if the gaps of an input are negative or NaN, on devices where the check needs no synchronisation."""
     for name, gap in (("below", below), ("above", above)):
         real = torch.view_as_real(gap) if gap.is_complex() else gap
         if _is_here(gap) and not bool((real >= 0).all()):
@@ -86,7 +86,7 @@ def refuse_elsewhere(call: Call, model: nn.Module, gaps: nn.Module) -> None:
     own = next(gaps.parameters(), first).device
     if own != first.device:
         raise ValueError(
-            f"the model is on {first.device}, and the gaps around its weights on {own}, for it was moved without "
+            f"the model is on {first.device}, and the gaps around its weights on {own}, because it was moved without "
             f"them; call net.to('{first.device}')"
         )
     for x in call.tensors:  # single numbers and indices may come from elsewhere
@@ -98,7 +98,7 @@ def refuse_elsewhere(call: Call, model: nn.Module, gaps: nn.Module) -> None:
 
 
 def _is_spread(model: nn.Module) -> bool:
-    """Say whether a model itself lies on several devices, and so must know what to move where."""
+    """Say whether a model lies on several devices; such a model moves its tensors itself."""
     return len({parameter.device for parameter in model.parameters()}) > 1
 
 
@@ -112,7 +112,7 @@ def autocast_dtypes(call: Call) -> list[torch.dtype | None]:
 
 
 def given(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor | Interval:
-    """Return an input in the form that a program takes; gaps that are negative or not a number are without end."""
+    """Return an input in the form that a program takes; gaps that are negative or NaN become infinite."""
     if not isinstance(x, Interval):
         return x
     dtype = dtype or (x.dtype if x.gap_dtype == torch.float16 else x.gap_dtype)
@@ -120,14 +120,14 @@ def given(x: Tensor | Interval, dtype: torch.dtype | None) -> Tensor | Interval:
 
 
 def recordable(x: Tensor | Interval) -> Tensor | Interval:
-    """Return an input that gradients may pass, which nothing made in inference mode is."""
+    """Return an input through which gradients can flow; tensors made in inference mode are copied."""
     if isinstance(x, Interval):
         return x.map(lambda part: part.clone() if part.is_inference() else part)
     return x.clone() if x.is_inference() else x
 
 
 def _endless_unless_sound(gap: Tensor) -> Tensor:
-    """Return a gap of an input, infinite where it is negative or not a number: what stands for refusing on a GPU."""
+    """Return a gap of an input, infinite where it is negative or NaN; on a GPU this replaces the error."""
     if _is_here(gap):
         return gap
     if gap.is_complex():

@@ -16,9 +16,9 @@ __all__ = ["Kept"]
 class Kept:
     """What some tensors were, to the last bit, and where they lay.
 
-    Torch counts changes to a tensor, but none made behind ``.data``, through NumPy, a memory-mapped file or shared
-    memory. So the numbers themselves are the only sure sign. On the CPU they are compared before they are used. On
-    other devices nothing waits for the answer: :meth:`differ` leaves it there, for the result to be made of.
+    Torch's version counter misses changes made through ``.data``, NumPy, a memory-mapped file or shared memory. So the
+    numbers themselves are compared. On the CPU they are compared before they are used. On other devices the comparison
+    is asynchronous: :meth:`differ` returns its result as a tensor on the device, which marks the bounds.
 
     Args:
         tensors: The tensors.
@@ -50,7 +50,7 @@ class Kept:
         self.report: tuple[Any, Tensor] | None = None
 
     def are(self, tensors: Sequence[Tensor], only_read: Sequence[Tensor] = ()) -> bool:
-        """Say whether these are the tensors that were kept, unchanged as far as is known without waiting."""
+        """Say whether these are the tensors that were kept, unchanged as far as is known without synchronisation."""
         now = (*tensors, *only_read)
         try:
             if len(now) != len(self.places) or not all(map(_lies_at, now, self.places)):
@@ -60,7 +60,7 @@ class Kept:
         return all(torch.equal(x, copy) for x, copy in self.here) and not self._differed()
 
     def differ(self) -> Tensor | None:
-        """Return whether some tensor has changed, as a truth value on its device; None where :meth:`are` knows."""
+        """Return whether some tensor has changed, as a boolean on its device; None where :meth:`are` can tell."""
         if not self.elsewhere:
             return None
         each = [(_joined(group) != copy).any() for group, copy in self.elsewhere]
@@ -69,7 +69,7 @@ class Kept:
         return found
 
     def _differed(self) -> bool:
-        """Say whether the last answer of :meth:`differ` is known by now, and was yes."""
+        """Say whether the last result of :meth:`differ` has arrived and was true."""
         if self.report is None or _is_recording():
             return False
         arrived, found = self.report
@@ -77,7 +77,7 @@ class Kept:
 
 
 def _is_here(device: torch.device) -> bool:
-    """Say whether numbers on a device can be looked at without waiting for it."""
+    """Say whether numbers on a device can be read without synchronisation."""
     return device.type == "cpu"
 
 
@@ -88,7 +88,7 @@ def _lies_at(x: Tensor, place: tuple[Tensor, Any]) -> bool:
 
 
 def _read_as(x: Tensor) -> tuple[torch.dtype, int]:
-    """Return as what the memory of a tensor is read; off the CPU how often torch saw it change, too."""
+    """Return how the memory of a tensor is interpreted and, off the CPU, its version counter."""
     if x.is_conj() or x.is_neg():
         raise RuntimeError("a tensor that is read as another one than it holds cannot be compared bit by bit")
     return x.dtype, 0 if _is_here(x.device) or x.is_inference() else version_of(x)
@@ -101,7 +101,7 @@ _WIDEST = 8  # bytes that are compared at once
 def _words(x: Tensor) -> Tensor:
     """Return the same memory as whole numbers, as wide as may be.
 
-    As floating-point numbers, those that are not a number would differ from themselves, and -0.0 not from 0.0.
+    Compared as floating-point numbers, NaN would differ from itself, and -0.0 would equal 0.0.
     """
     strides = x.stride()
     x = x.permute(sorted(range(x.dim()), key=lambda dim: -strides[dim]))  # as it lies in memory
@@ -114,17 +114,17 @@ def _words(x: Tensor) -> Tensor:
 
 
 def _joined(words: list[Tensor]) -> Tensor:
-    """Return tensors one behind the other: one comparison for all, since each call of a kernel costs as much."""
+    """Return the tensors concatenated, so that one kernel launch compares all of them."""
     return torch.cat([x.reshape(-1) for x in words])
 
 
 def _is_recording() -> bool:
-    """Say whether a CUDA graph is being recorded, when nothing may be asked of the device."""
+    """Say whether a CUDA graph is being recorded, during which the device must not be synchronised."""
     return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 
 
 def _on_its_way(found: Tensor) -> tuple[Any, Tensor] | None:
-    """Return a truth value on its way to the CPU, and the event of its arrival, which may be asked without waiting."""
+    """Start an asynchronous copy of a boolean to the CPU, and return the copy and the event that marks its arrival."""
     if found.device.type == "cpu":
         return None, found
     if _is_recording():

@@ -148,9 +148,9 @@ class IntervalNetwork(ScoutedWeights):
     def sensitivities(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Return for each parameter with gaps how much wider the bounds get per unit of all its gaps.
 
-        This is the mean width of the output that a tiny gap on both sides of every entry gives,
-        over that gap, with all other gaps closed: one backward pass from zero gaps gives them all,
-        since the derivative there has no cancellation.
+        The sensitivity of a parameter is the derivative of the mean output width by a gap on both sides of all its
+        entries, with all other gaps closed. One backward pass from zero gaps gives the sensitivities of all parameters.
+        The derivative at zero gaps is exact, because nothing cancels there.
         """
         call = Call.of(args, kwargs)
         plan, way = self._look_up(call)  # from which on a number of layers has names
@@ -185,15 +185,15 @@ class IntervalNetwork(ScoutedWeights):
     def compile(self, **options: Any) -> None:
         """Compile the interval forward with ``torch.compile(**options)``, and in training its backward.
 
-        Splitting the weights stays outside, but for training, where it is done in every step. What lies between two
-        products becomes one pass over memory. With ``mode="reduce-overhead"``, CUDA graphs save the calls of kernels,
-        for which small inputs wait.
+        The operations between two products are fused into one pass over memory. Splitting the weights is not compiled,
+        except in training, where the weights are split in every step. With ``mode="reduce-overhead"``, CUDA graphs
+        remove the launch overhead of kernels, which dominates for small inputs.
         """
         self._way = compiled(lambda: self.device, options)
 
     @contextlib.contextmanager
     def recomputing(self) -> Iterator[None]:
-        """Keep little for the backward pass for a while, in this thread, and compute the rest again: for large inputs.
+        """Use activation checkpointing for a while, in this thread: less memory, for large inputs.
 
         Gradients stay the same bit for bit; a step of training takes half as long again on a CPU, up to
         twice as long on a GPU.

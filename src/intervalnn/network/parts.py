@@ -24,7 +24,7 @@ _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def is_plain(value: Any) -> bool:
-    """Say whether a value is told from others by its type and its text alone, as those of no other class are."""
+    """Say whether its type and its text identify a value, as with numbers, text, dtypes and devices."""
     return type(value) in _PLAIN or isinstance(value, _SYMBOLS)
 
 
@@ -145,7 +145,7 @@ class _Writer(pickle.Pickler):
         return None
 
     def reducer_override(self, value: Any) -> Any:
-        """Write all attributes of an object of Python, whatever of them its class would leave out of a copy."""
+        """Write all attributes of a Python object, those too that its class leaves out of a copy."""
         kind = type(value)
         if kind is torch.Generator:
             raise TypeError("a torch.Generator draws other numbers in each call; pass what it draws")

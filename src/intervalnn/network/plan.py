@@ -80,13 +80,13 @@ class Prepared:
     has_points: bool
 
     def holds(self, weights: list[Weight], *, static: bool) -> bool:
-        """Say whether it would be made just so again, as far as is known without waiting for a device."""
+        """Say whether the record is still up to date, as far as is known without synchronisation."""
         return self.made_of is not None and self.static == static and self.made_of.are(*_sources(weights))
 
     def or_endless(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return bounds, without end if the weights turn out not to be those that they were made of.
+        """Return the bounds, infinite if the weights have changed since the record was made.
 
-        Points that are not the model's any more are not a number.
+        Points that were computed from the old weights become NaN.
         """
         changed = None if self.made_of is None else self.made_of.differ()
         if changed is None:
@@ -98,8 +98,8 @@ class Prepared:
 class Plan:
     """A program, its form over intervals, and what was prepared for it of the weights.
 
-    Several threads may run one plan. So what one of them prepares is a record that never changes, and takes the
-    place of the one before at once.
+    Several threads may run one plan. So each thread prepares an immutable record, which replaces the one before
+    atomically.
 
     Attributes:
         program: What the model computes.
@@ -108,7 +108,7 @@ class Plan:
         gap_dtype: Data type in which gaps are propagated; None for the weights' own.
         prepared: What was made of the weights last.
         at_once: Both graphs in one, once it was asked for.
-        making: Held while either of the two is made, lest each thread makes its own.
+        making: Lock that is held while ``prepared`` or ``at_once`` is made, so that only one thread makes it.
     """
 
     program: Program

@@ -163,8 +163,8 @@ def _own_name(target: str) -> str:
 def _held(constant: Any, model: nn.Module) -> Source | None:
     """Return the parameter or buffer that ``constant`` is, or looks at in part, if it is one.
 
-    A forward may reach a parameter without its name, by a list or an object that holds it. Torch then takes it for a
-    constant, and its gaps would be ignored.
+    A forward may reach a parameter through a list or an object rather than by name. Torch then takes the parameter for
+    a constant, and its gaps would be ignored.
     """
     if not isinstance(constant, Tensor) or constant.layout != torch.strided or not constant.numel():
         return None
@@ -182,7 +182,7 @@ def _held(constant: Any, model: nn.Module) -> Source | None:
 
 
 def _memory(x: Tensor) -> tuple[Any, ...]:
-    """Return where a tensor begins and ends in memory, and as what it is read there."""
+    """Return the addresses at which a tensor begins and ends in memory, its dtype and its shape."""
     span = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
     return x.data_ptr(), x.data_ptr() + span * x.element_size(), x.dtype, x.shape
 

@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Key, Value]):
-    """What was made last, by key; what was longest unused is forgotten.
+    """A least-recently-used cache of what was made, by key.
 
     Args:
         most: How many are kept.
@@ -56,8 +56,8 @@ class Recent(Generic[Key, Value]):
 class Programs:
     """The programs of the calls that a network has met last.
 
-    A service may meet ever new sizes, structures and numbers among the arguments. So what was longest unused is
-    forgotten, and made again where it is needed again.
+    A service may meet new sizes, structures and numbers in every call. So this is a least-recently-used cache: the
+    program that was longest unused is dropped, and captured again when a call needs it.
     """
 
     def __init__(self) -> None:

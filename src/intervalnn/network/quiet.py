@@ -53,7 +53,8 @@ def quiet(
 def _silent_warnings(warned: Sequence[Warned], silenced: _Silenced) -> Iterator[None]:
     """Put filters in front of all others for a while.
 
-    ``warnings.catch_warnings`` would put a whole list aside, with what other threads add to it meanwhile.
+    ``warnings.catch_warnings`` restores the whole list at the end, and so drops filters that other threads have added
+    meanwhile.
     """
     patterns = [(_Pattern(text, silenced), kind, _Pattern(module, silenced)) for text, kind, module in warned]
     own: list[Any] = [("ignore", text, kind, module, 0) for text, kind, module in patterns]

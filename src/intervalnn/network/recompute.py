@@ -1,4 +1,4 @@
-"""Graphs that keep little for the backward pass and compute the rest again, and the networks that do so just now."""
+"""Activation checkpointing of graphs, and which networks use it just now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from intervalnn.network.ways import Way
 
 __all__ = ["recomputed", "recomputing", "way_now"]
 
-# Networks that compute again what they do not keep, in this thread, and how.
+# Networks that use activation checkpointing in this thread, and how.
 _RECOMPUTING: ContextVar[tuple[tuple[nn.Module, Way], ...]] = ContextVar("_RECOMPUTING", default=())
 
 
@@ -42,10 +42,10 @@ _NODES = 8  # nodes of a part, which holds least on the networks tried
 
 
 def recomputed(graph: fx.GraphModule) -> fx.GraphModule:
-    """Return a graph cut into parts, of which only the values in between are kept for the backward pass.
+    """Return a graph cut into parts; only the values between the parts are kept for the backward pass.
 
-    The values inside a part are computed again when the backward pass comes to it, by the same
-    operations; so gradients are the same, for one more forward pass and far less memory.
+    When the backward pass reaches a part, the same operations compute the values inside the part again. So gradients
+    are the same. Checkpointing costs one more forward pass, and takes far less memory.
     """
     inside = [node for node in graph.graph.nodes if node.op not in ("placeholder", "output")]
     size = math.ceil(len(inside) / max(round(len(inside) / _NODES), 1))

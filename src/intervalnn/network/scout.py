@@ -65,8 +65,8 @@ class Scout:
 class Features(nn.Module):
     """Non-negative channels at each position of an output, from points.
 
-    Each value is brought to zero mean and unit size, to the scout's width, and to the output's positions; their sum is
-    what the layers behind it take. The last channel is one everywhere.
+    Each value is standardised, projected to the scout's width, and resampled to the positions of the output. The layers
+    of the scout take the sum of these. The last channel is one everywhere.
 
     Args:
         fits: How the values are brought to the output; the last one is the prediction itself.
@@ -104,7 +104,7 @@ class Features(nn.Module):
         return [reader.sums(value) for reader, value in zip(self._readers(), (*taps, point), strict=True)]
 
     def normalise(self, sums: Sequence[Tensor]) -> None:
-        """Take mean and size of the values, as :meth:`sums` has summed them up, for zero and one."""
+        """Standardise the values from now on, by mean and size from what :meth:`sums` has summed up."""
         for reader, own in zip(self._readers(), sums, strict=True):
             reader.normalise(own)
 
@@ -154,7 +154,7 @@ class _Reader(nn.Module):
 
     @torch.no_grad()
     def normalise(self, sums: Tensor) -> None:
-        """Take what :meth:`sums` found as the measure of zero and one; a channel that never moves stays as it is."""
+        """Standardise from now on, by what :meth:`sums` found; a channel that never moves is divided by one."""
         count, total, squares = sums
         mean = total / count
         size = (squares / count - mean.square()).clamp(min=0.0).sqrt()
@@ -269,7 +269,7 @@ class Widening(nn.Module):
 
 
 class Looking(nn.Module):
-    """Stands in the place of a scout, and sums up what that reads.
+    """Replaces a scout for one pass, and sums up the values that the scout reads.
 
     Attributes:
         sums: Count, sum and sum of squares of each value, by channel.

@@ -112,7 +112,7 @@ def features_of(weights: ScoutedWeights) -> list[nn.Parameter]:
 
 
 def normalise(weights: ScoutedWeights, sums: Sequence[Tensor]) -> None:
-    """Let scouts whose gaps are closed take the mean and the size of what they read for zero and one.
+    """Standardise what scouts read, for those whose gaps are closed.
 
     Args:
         weights: Whose scouts.

@@ -13,9 +13,9 @@ __all__ = ["TURNS", "Turns"]
 class Turns:
     """Who may run: any number of threads together, or one alone.
 
-    While ``torch.export`` captures a program it switches cuDNN, oneDNN and the fast path of attention off for the
-    whole process. Other threads would compute by other kernels meanwhile: their results would differ by rounding,
-    and some dtypes have no other kernel. A thread that waits to be alone goes before those that come later.
+    While ``torch.export`` captures a program, it disables cuDNN, oneDNN and the fast path of attention for the whole
+    process. Other threads would meanwhile use other kernels, whose results differ by rounding; some dtypes have no
+    other kernel. So a capture is a writer in a readers-writer lock, and a waiting writer goes before later readers.
 
     Example:
         >>> turns = Turns()

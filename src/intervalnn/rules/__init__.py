@@ -1,6 +1,7 @@
 """What each ATen operation does to intervals, one module per family; importing fills the table."""
 
 from intervalnn.rules import (
+    activations,
     arithmetic,
     attention,
     choice,
@@ -11,6 +12,7 @@ from intervalnn.rules import (
     complex_tangents,
     complexes,
     discrete,
+    distances,
     exponential,
     extrema,
     fourier,
@@ -19,16 +21,21 @@ from intervalnn.rules import (
     normalization,
     odd,
     positions,
+    powers,
     products,
     quantisation,
     reduction,
     refusals,
+    remainders,
+    sorting,
     special,
     structure,
+    variances,
 )
 from intervalnn.rules.discrete import bounded
 
 __all__ = [
+    "activations",
     "arithmetic",
     "attention",
     "bounded",
@@ -40,6 +47,7 @@ __all__ = [
     "complex_tangents",
     "complexes",
     "discrete",
+    "distances",
     "exponential",
     "extrema",
     "fourier",
@@ -48,10 +56,14 @@ __all__ = [
     "normalization",
     "odd",
     "positions",
+    "powers",
     "products",
     "quantisation",
     "reduction",
     "refusals",
+    "remainders",
+    "sorting",
     "special",
     "structure",
+    "variances",
 ]

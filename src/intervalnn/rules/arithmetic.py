@@ -1,4 +1,4 @@
-"""Sums, products, quotients and powers of intervals, tensors and numbers."""
+"""Sums, products and quotients of intervals, tensors and numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from torch import Tensor
 
 from intervalnn.interval import Interval, cut, plus
 from intervalnn.rules.answers import Discrete
-from intervalnn.rules.kinks import ahead
 from intervalnn.table import apply, aten, rule
 
 Operand = Interval | Tensor | float
@@ -25,7 +24,7 @@ def point_of(x: Any) -> Any:
 
 
 def gap_dtype_for(point: Tensor, *values: Any) -> torch.dtype:
-    """Return the data type of gaps around a result: one that was chosen for those of ``values``, else the widest."""
+    """Return the data type of gaps around a result: one chosen by the user for ``values``, else their widest."""
     given = [v for v in values if isinstance(v, Interval)]
     chosen = (v.gap_dtype for v in given if v.gap_dtype != v.dtype)
     widest = functools.reduce(torch.promote_types, (v.gap_dtype for v in given), point.dtype)
@@ -40,7 +39,7 @@ def around(point: Tensor, below: Tensor, above: Tensor, *like: Any) -> Interval:
 
 
 def as_gap(gap: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a gap in another dtype, of which a real one takes the real part."""
+    """Return a gap in another dtype; a real dtype takes the real part of a complex gap."""
     return (gap.real if gap.is_complex() and not dtype.is_complex else gap).to(dtype)
 
 
@@ -62,36 +61,6 @@ def least(first: Tensor, *others: Tensor) -> Tensor:
     return first
 
 
-_FEW_ROUNDINGS = 4  # of factors and results, where sums are kept in a finer precision
-_ROUNDINGS = 64  # of all those that are made where thousands of terms are added up in their own precision
-
-
-def mirrored(even: Tensor, odd: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``even + odd`` and ``even - odd``, for two gaps that come as half their sum and half their difference.
-
-    Where one gap is much the smaller, it is the difference of two large numbers. Both were rounded, and so it is made
-    larger by as much.
-    """
-    even = even + odd.abs().mul_(_rounding(even))  # torch's compiler loses the alpha of torch.add
-    return even + odd, even - odd
-
-
-def _rounding(x: Tensor) -> float:
-    """Return how coarsely sums of products are rounded, as a share, whose results are like ``x``."""
-    if x.dtype in (torch.float16, torch.bfloat16):
-        return _FEW_ROUNDINGS * torch.finfo(x.dtype).eps
-    if x.is_cuda and x.dtype == torch.float32 and _takes_tf32():
-        return _FEW_ROUNDINGS * 2.0**-10
-    return _ROUNDINGS * torch.finfo(x.dtype).eps
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _takes_tf32() -> bool:
-    """Say whether GPUs may round float32 to TF32 in products."""
-    settings: Any = torch.backends
-    return "tf32" in (settings.cudnn.conv.fp32_precision, settings.cuda.matmul.fp32_precision)
-
-
 def known_ends(x: Interval) -> tuple[Tensor, Tensor]:
     """Return both ends, infinite ones instead of those that are not numbers."""
     lower, upper = x.lower, x.upper
@@ -99,15 +68,15 @@ def known_ends(x: Interval) -> tuple[Tensor, Tensor]:
 
 
 def still(x: Interval | list[Any], bounds: Interval) -> Interval:
-    """Leave no gaps where ``x``, or none in a list, has any, for a function of each entry alone."""
+    """Remove the gaps of an elementwise result where ``x``, or every interval in a list, has none."""
     several = [v for v in x if isinstance(v, Interval)] if isinstance(x, list) else [x]
     return unmoved(functools.reduce(torch.logical_and, (v.width == 0 for v in several)), bounds)
 
 
 def unmoved(where: Tensor, bounds: Interval) -> Interval:
-    """Leave no gaps where nothing moves that they come from; gradients stay as they are.
+    """Remove the gaps where no input moves; gradients stay as they are.
 
-    A kernel may round the ends and the point differently, by how they lie in memory.
+    A kernel may round the ends and the point differently, because rounding depends on the memory layout.
     """
     gaps = (gap - torch.where(where, gap.detach(), 0.0) for gap in (bounds.below, bounds.above))
     return Interval(bounds.point, *gaps)
@@ -186,7 +155,7 @@ def mul(fn: Any, x: Operand, y: Operand) -> Interval:
         return _scale(x, y, point)
 
     def step(dx: Tensor, dy: Tensor) -> Tensor:
-        """Move one factor at the point of the other, and that at the end of the first, so that both are small."""
+        """Return ``(x + dx)(y + dy) - xy`` as ``x dy + dx (y + dy)``, or with the factors swapped, by size."""
         end_x, end_y = x.point + dx, y.point + dy
         return torch.where(x.point.abs() <= end_x.abs(), x.point * dy + dx * end_y, y.point * dx + dy * end_x)
 
@@ -222,7 +191,7 @@ def square(fn: Any, x: Interval) -> Interval:
 
 @rule(aten.abs, sign="nonnegative")
 def absolute(fn: Any, x: Interval) -> Interval:
-    """Bound a size, which is zero at the least where the interval contains zero."""
+    """Bound an absolute value, which is at least zero where the interval contains zero."""
     point, negative = fn(x.point), x.point < 0
     toward, away = torch.where(negative, x.above, x.below), torch.where(negative, x.below, x.above)
     across = cut(toward - 2 * point)  # the far end lies beyond zero and is larger still
@@ -288,103 +257,18 @@ def _whole_quotient(x: Operand, y: Operand, rounding_mode: str) -> Interval:
     if not isinstance(y, Interval):
         return bounds
     endless = (y.lower <= 0) & (y.upper >= 0) & (y.width > 0)
-    return _unbounded_where(endless, bounds)
+    return unbounded_where(endless, bounds)
 
 
-def _unbounded_where(endless: Tensor, bounds: Interval) -> Interval:
+def unbounded_where(endless: Tensor, bounds: Interval) -> Interval:
+    """Give infinite gaps where the function has no bounds."""
     below, above = (torch.where(endless, torch.inf, gap) for gap in (bounds.below, bounds.above))
     return Interval(bounds.point, below, above)
-
-
-@rule(aten.pow, takes=(0, 1))
-def power(fn: Any, base: Operand, exponent: Operand) -> Interval:
-    """Bound a power; without bounds where a fractional power may see a negative base."""
-    if isinstance(base, Interval) and isinstance(exponent, int | float):
-        return _fixed_power(fn, base, exponent)
-    point = fn(point_of(base), point_of(exponent))
-    rises = [torch.as_tensor(v, device=point.device) for v in (point_of(exponent) >= 0, point_of(base) >= 1)]
-    lower, upper = corners(fn, [ends_of(base), ends_of(exponent)], rises)  # monotone in either, for a positive base
-    bounds = still([base, exponent], Interval.around(point, lower, upper, gap_dtype_for(point, base, exponent)))
-    moves = sum(v.width for v in (base, exponent) if isinstance(v, Interval)) > 0
-    return _unbounded_where((ends_of(base)[0] < 0) & moves, bounds)
 
 
 def ends_of(x: Operand) -> tuple[Any, ...]:
     """Return both ends of an interval, and of anything else its one value."""
     return (x.lower, x.upper) if isinstance(x, Interval) else (x,)
-
-
-def _fixed_power(fn: Any, x: Interval, exponent: float) -> Interval:
-    if exponent == 1:
-        return x
-    if exponent == 2:
-        bounds = square(aten.square.default, x)
-        return Interval(fn(x.point, exponent), bounds.below, bounds.above)
-    if exponent == -1:
-        bounds = reciprocal(aten.reciprocal.default, x)
-        return Interval(fn(x.point, exponent), bounds.below, bounds.above)
-    whole = float(exponent).is_integer()
-    even = whole and int(exponent) % 2 == 0
-    full = Interval(x.point, x.below.to(x.dtype), x.above.to(x.dtype))  # so that zero stays zero
-    base = absolute(aten.abs.default, full) if even else full
-    ends = fn(base.lower, exponent), fn(base.upper, exponent)
-    lower, upper = ends if exponent >= 0 else ends[::-1]
-    bounds = still(x, Interval.around(fn(x.point, exponent), lower, upper, x.gap_dtype))
-    if not whole:
-        return _unbounded_where(x.lower < 0, bounds)
-    if even or exponent > 0:
-        return bounds
-    return _unbounded_where((x.lower <= 0) & (x.upper >= 0) & (x.width > 0), bounds)
-
-
-@rule(aten.frac)
-def frac(fn: Any, x: Interval) -> Interval:
-    """Bound what follows the point of a number: a remainder of one."""
-    return _remainder(lambda z, _: fn(z), x, 1.0, torch.trunc)
-
-
-@rule(aten.fmod)
-def fmod(fn: Any, x: Interval, divisor: Tensor | float) -> Interval:
-    """Bound a remainder with the sign of ``x``: the ends, or all remainders where it wraps."""
-    return _remainder(fn, x, divisor, torch.trunc)
-
-
-@rule(aten.remainder)
-def remainder(fn: Any, x: Interval, divisor: Tensor | float) -> Interval:
-    """Bound a remainder with the sign of the divisor: the ends, or all remainders where it wraps."""
-    return _remainder(fn, x, divisor, torch.floor)
-
-
-def _remainder(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> Interval:
-    ends = ahead(lambda x: _remainders(fn, x, divisor, step), x)
-    return still(x, Interval.around(fn(x.point, divisor), *ends, x.gap_dtype))
-
-
-def _remainders(fn: Any, x: Interval, divisor: Tensor | float, step: Any) -> tuple[Tensor, Tensor]:
-    lower, upper = x.lower, x.upper
-    low, high = fn(lower, divisor), fn(upper, divisor)
-    wraps = (step(lower / divisor) != step(upper / divisor)) | (low > high)  # the quotient may have been rounded
-    size = torch.as_tensor(divisor, dtype=low.dtype, device=x.device)
-    if step is torch.floor:
-        smallest, largest = size.clamp(max=0.0), cut(size)
-    else:
-        smallest, largest = torch.where(lower >= 0, 0.0, -size.abs()), torch.where(upper <= 0, 0.0, size.abs())
-    return torch.where(wraps, smallest, low), torch.where(wraps, largest, high)
-
-
-@rule(aten.atan2, takes=(0, 1))
-def atan2(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> Interval:
-    """Bound an angle by its corners, or by the full turn where it may jump."""
-    point = fn(point_of(y), point_of(x))
-    ends = ahead(lambda y, x: _angles(fn, y, x), y, x)
-    return still([y, x], Interval.around(point, *ends, gap_dtype_for(point, y, x)))
-
-
-def _angles(fn: Any, y: Interval | Tensor, x: Interval | Tensor) -> tuple[Tensor, Tensor]:
-    (y_low, *y_high), (x_low, *_) = ends_of(y), ends_of(x)
-    lower, upper = corners(fn, [ends_of(y), ends_of(x)], [point_of(x) >= 0, point_of(y) <= 0])
-    jumps = (x_low <= 0) & (y_low <= 0) & ((*y_high, y_low)[0] >= 0) & (lower != upper)
-    return torch.where(jumps, -torch.pi, lower), torch.where(jumps, torch.pi, upper)
 
 
 @rule(aten.cumprod, aten.prod, complexes=True)
@@ -426,11 +310,3 @@ def lerp(fn: Any, x: Operand, y: Operand, weight: Operand) -> Interval:
         return Interval.around(point, lower, upper, gap_dtype_for(point, x, y, weight))
     first, second = apply(aten.mul.Tensor, Interval.of(x), 1 - weight), apply(aten.mul.Tensor, Interval.of(y), weight)  # type: ignore[arg-type]
     return around(point, first.below + second.below, first.above + second.above, x, y)
-
-
-@rule(aten.ldexp, takes=(0, 1))
-def ldexp(fn: Any, x: Operand, exponent: Operand) -> Interval:
-    """Bound a product with a power of two."""
-    power = apply(aten.exp2.default, exponent) if isinstance(exponent, Interval) else torch.exp2(exponent)  # type: ignore[arg-type]
-    product = mul(aten.mul.Tensor, x, power)
-    return around(fn(point_of(x), point_of(exponent)), product.below, product.above, x, exponent)

@@ -21,8 +21,8 @@ Value = Interval | Tensor
 def _others(x: Tensor, dim: int) -> Tensor:
     """Return ``log(sum(exp(x)))`` over all other entries along ``dim``.
 
-    Taking the own term out of the whole sum cancels where it is the largest, and did so in other
-    libraries, down to bounds that do not hold. So the largest is left out before summing.
+    Subtracting the entry's own term from the whole sum cancels where this term is the largest. In other libraries this
+    cancellation made bounds unsound. So the largest term is left out before summing.
     """
     largest = torch.zeros_like(x, dtype=torch.bool).scatter(dim, x.argmax(dim, keepdim=True), True)
     total = torch.logsumexp(x, dim, keepdim=True)
@@ -82,8 +82,8 @@ def _log_step(lower: Tensor, upper: Tensor, step: Tensor) -> Tensor:
 def weighted_mean(point: Tensor, weights: Interval, values: Value) -> Interval:
     """Bound ``weights @ values``, of which ``point`` is one, for weights ``>= 0`` that add up to one in each row.
 
-    Only differences between values matter then, so each column is taken around its middle;
-    and a mean never leaves the range of what it is taken of.
+    Only differences between values matter then, so each column is shifted by its middle. A weighted mean never leaves
+    the range of its values.
     """
     still, values = isinstance(values, Tensor), Interval.of(values)
     middle = (values.lower.amin(-2, keepdim=True) + values.upper.amax(-2, keepdim=True)) / 2

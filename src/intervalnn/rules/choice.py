@@ -87,7 +87,7 @@ def masked_fill(fn: Any, x: Value, mask: Value, value: Value) -> Any:
 def index_put(fn: Any, x: Any, indices: list[Any], values: Any, accumulate: bool = False) -> Any:
     """Write or add the gaps of ``values`` where their points are written or added.
 
-    With a mask that may change, one value may be written; of several, which one comes where would be open.
+    With a mask that may change, only a single value can be written: with several, the place of each would be unknown.
     """
     if not any(isinstance(index, Discrete) for index in indices):
         return structure.index_put(fn, x, indices, values, accumulate)
@@ -143,7 +143,7 @@ def index(fn: Any, x: Any, indices: list[Any]) -> Any:
 
 
 def _from_the_front(index: Discrete, size: int) -> Discrete:
-    """Return an index that counts from the front, where it counts from the end; any where it may do either."""
+    """Turn a negative index into one that counts from the front; where the sign may change, any index is possible."""
     negative, either = index.upper < 0, (index.lower < 0) & (index.upper >= 0)
     lower, upper = (torch.where(negative, end + size, end) for end in (index.lower, index.upper))
     point = torch.where(index.point < 0, index.point + size, index.point)
@@ -175,7 +175,8 @@ def _extremes(
 ) -> tuple[Tensor, Tensor]:
     """Return the least of ``lower`` and the largest of ``upper`` between the ends of an index.
 
-    Those of runs of 1, 2, 4 ... entries are known from those of half as many, and two runs cover any stretch.
+    This is a sparse table: runs of 1, 2, 4 ... entries are combined from runs of half the length, and two runs cover
+    any range.
     """
     n = lower.size(dim)
     first, last = index.lower.clamp(0, n - 1), index.upper.clamp(0, n - 1)

@@ -13,18 +13,18 @@ from intervalnn.rules.arithmetic import point_of
 from intervalnn.table import aten, rule
 
 Value = Interval | Discrete | Tensor | float
-_ROUNDINGS = 4  # of a point and a gap, within which an end may lie on either side of what it is compared with
+_ROUNDINGS = 4  # of a point and a gap: an end this close to the other value may lie on either side of it
 
 
 def has_ends(x: Value) -> Any:
-    """Say where a value has ends that are numbers; else, unless it has no gaps, any answer is possible."""
+    """Say where the ends of a value are numbers. Elsewhere any answer is possible, unless the value has no gaps."""
     if not isinstance(x, Interval):
         return True
     return (x.lower.isfinite() & x.upper.isfinite()) | (x.width == 0)
 
 
 def reach(x: Value) -> tuple[Any, Any]:
-    """Return both ends, where they move as far out as they may have been rounded."""
+    """Return both ends, moved outward by a bound on their rounding."""
     if isinstance(x, Discrete):
         return x.lower, x.upper
     if not isinstance(x, Interval):
@@ -89,7 +89,7 @@ def opposite(x: Discrete) -> Discrete:
 
 @rule(aten.isnan, aten.isinf, aten.isfinite, aten.isposinf, aten.isneginf)
 def is_finite(fn: Any, x: Interval) -> Discrete:
-    """Bound whether a value is a finite number, as it surely is between ends that are."""
+    """Bound whether a value is finite; between finite ends it surely is."""
     point = fn(x.point)
     return _answer(point, point, point, has_ends(x))
 
@@ -136,7 +136,7 @@ def negation(fn: Any, x: Value) -> Discrete:
 
 
 def _truth_values(fn: Any, *values: Any) -> list[Discrete]:
-    """Return the answers that are combined; those of the bits of whole numbers are not known."""
+    """Return the answers to combine; bitwise operations on whole numbers have no rule."""
     tensors = [torch.as_tensor(v) if isinstance(v, bool | int) else v for v in values]
     if "bitwise" in str(fn) and any(v.dtype != torch.bool for v in tensors):
         raise NotImplementedError(f"{fn} of whole numbers that may change inside an interval; it takes truth values")

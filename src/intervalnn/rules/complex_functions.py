@@ -88,7 +88,7 @@ def sqrt(fn: Any, z: Interval) -> Interval:
 
 
 def _root(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both parts of a root, with a derivative of one at zero, where torch's is not a number."""
+    """Return both parts of a root; at zero their derivative is one, where torch's is NaN."""
     at_zero = (x == 0) & (y == 0)
     root = torch.complex(torch.where(at_zero, 1.0, x), y).sqrt()
     return torch.where(at_zero, x, root.real), torch.where(at_zero, y, root.imag)

@@ -145,7 +145,7 @@ def _derivative_ends(z: Interval, p: complex) -> Tensor:
 
 
 def _moved_to_one(z: Interval, where: Tensor) -> Interval:
-    """Put one in the place of some, so that what is not used has a derivative."""
+    """Replace some entries by one, so that entries that are not used have a finite derivative."""
     return Interval(torch.where(where, 1.0, z.point), *(torch.where(where, 0.0, gap) for gap in (z.below, z.above)))
 
 

@@ -137,6 +137,6 @@ def modulus(fn: Any, x: Interval) -> Interval:
 
 
 def _hypot(a: Tensor, b: Tensor) -> Tensor:
-    """Return the square root of the sum of squares, whose derivative is one at zero, where torch has none."""
+    """Return the square root of a sum of squares; its derivative at zero is one, where torch has none."""
     at_zero = (a == 0) & (b == 0)
     return torch.where(at_zero, a + b, torch.hypot(torch.where(at_zero, 1.0, a), b))

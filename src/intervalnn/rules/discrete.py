@@ -1,7 +1,7 @@
-"""Truth values and whole numbers that may change inside an interval, in operations that know nothing of them.
+"""Truth values and whole numbers that may change inside an interval, in operations whose rules take floating point.
 
-Where the result is in floating point, they are converted first, as torch itself does. Where it is discrete too, the
-operation is applied to the ends, if it never decreases.
+Where the result is in floating point, the discrete values are converted first, as torch does. Where the result is
+discrete too, a monotone operation is applied to both ends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules import monotone, structure
+from intervalnn.rules import activations, monotone, sorting, structure
 from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.rules.comparison import unequal
@@ -24,8 +24,8 @@ from intervalnn.torch_private import pytree
 RISING = {
     structure.carry, structure.carry_to_parts, structure.join, structure.constant_pad, structure.pad,
     structure.write_part, structure.index_put, structure.copy, structure.fill,
-    monotone.keeps_sign, monotone.extremum_of_two, monotone.clamp, monotone.nan_to_num, monotone.monotone,
-    monotone.relu, monotone.sign,
+    sorting.keeps_sign, sorting.extremum_of_two, activations.clamp, activations.relu,
+    monotone.monotone, monotone.nan_to_num, monotone.sign,
 }  # fmt: skip
 _TOTALS = {aten.sum, aten.cumsum}
 _SUMS = {aten.add, aten.sub, aten.rsub, aten.mul, aten.neg}
@@ -100,7 +100,7 @@ def _unwrapped(x: Discrete, lower: Tensor, upper: Tensor) -> Discrete:
 
 
 def recast(fn: Any, x: Discrete, *args: Any, **kwargs: Any) -> Discrete:
-    """Bound a change from one discrete data type to another, for truth values by whether a number is not zero."""
+    """Bound a cast from one discrete data type to another; a number becomes ``True`` where it is not zero."""
     result: Discrete = ends(fn, x, *args, **kwargs)
     if result.dtype != torch.bool:
         return result

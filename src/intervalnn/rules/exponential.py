@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
-from intervalnn.rules.arithmetic import mirrored
+from intervalnn.rules.mirrored import mirrored
 from intervalnn.table import aten, rule
 
 _STEPS = 16
@@ -36,7 +36,7 @@ def matrix_exp(fn: Any, a: Interval) -> Interval:
 
 
 def _difference(a: Tensor, more: Tensor) -> Tensor:
-    """Return ``exp(a + more) - exp(a)``, which is a block of one exponential, so that nothing cancels."""
+    """Return ``exp(a + more) - exp(a)`` as a block of one larger exponential, so that nothing cancels."""
     n = a.size(-1)
     rows = torch.cat((a, more), -1), torch.cat((torch.zeros_like(a), a + more), -1)
     whole: Tensor = torch.linalg.matrix_exp(torch.cat(rows, -2))

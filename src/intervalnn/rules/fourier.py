@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
-from intervalnn.rules.arithmetic import mirrored
+from intervalnn.rules.mirrored import mirrored
 from intervalnn.table import aten, rule
 
 

@@ -1,12 +1,13 @@
 """The slope ahead of a kink: the derivative of bounds where a function bends, jumps or has several largest values.
 
-An end of an interval only moves outward as its gap opens, so where a function bends, the slope ahead is the one that
-counts. What torch takes for the derivative at the kink itself has changed between versions. Nothing here asks for it:
-the value is that of the end, and the derivative that of a place a little further out.
+An end of an interval only moves outward as its gap opens. So where a function bends, the one-sided derivative on the
+outer side counts. Torch's own derivative at a kink has changed between versions, and is not used here: the value is
+taken at the end, and the derivative a little further out.
 
-Where several values are equal, as with the larger of two, the bounds have one slope for each gap that opens alone and
-another for all of them together, which no gradient can give at once. The latter counts, since all gaps open when
-training starts, and a sensitivity is the slope of opening all gaps of a parameter alike.
+Where several values are equal, as with the larger of two, the bounds have one slope for each gap that opens alone, and
+another slope for all gaps that open together. One gradient cannot give both. The slope for all gaps together is taken,
+because all gaps open when training starts, and because a sensitivity is the slope of opening all gaps of a parameter
+alike.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def ahead(ends: Callable[..., tuple[Tensor, Tensor]], *args: Any) -> tuple[Tenso
 def slopes_ahead(bound: Callable[..., Interval], *args: Any) -> Interval:
     """Return what ``bound`` makes of intervals, with the derivative where all gaps that are trained are a little wider.
 
-    This is :func:`ahead` for what has no ends to be asked for, but gaps of its own.
+    This is :func:`ahead` for rules that compute gaps rather than ends.
     """
     bounds = bound(*args)
     if not (is_trained(bounds.below) or is_trained(bounds.above)):
@@ -105,7 +106,7 @@ def _opened(x: Interval) -> Interval:
 
 
 def _wider(gap: Tensor, x: Interval, side: Side) -> Tensor:
-    """Return a gap that is so much wider that its end lies further out after rounding too."""
+    """Return a slightly wider gap, whose end lies further out even after rounding."""
     if not gap.requires_grad:
         return gap
     end: Tensor = getattr(x, side).detach()

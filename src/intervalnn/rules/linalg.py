@@ -108,7 +108,7 @@ def solve_and_info(
 def solve_triangular(
     fn: Any, a: Value, b: Value, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Interval:
-    """Bound the solution of a triangular system, of whose matrix the rest is not read."""
+    """Bound the solution of a triangular system; the other triangle of the matrix is not read."""
     point = fn(point_of(a), point_of(b), upper=upper, left=left, unitriangular=unitriangular)
     below_diagonal = -1 if unitriangular else 0
 
@@ -216,14 +216,14 @@ def det(fn: Any, a: Interval) -> Interval:
 
 @rule(aten.logdet)
 def logdet(fn: Any, a: Interval) -> Interval:
-    """Bound the logarithm of a determinant that is positive; of a negative one there is none."""
+    """Bound the logarithm of a positive determinant; a negative determinant has no real logarithm."""
     sign, logarithm = slogdet(aten.linalg_slogdet.default, a)
     below, above = (torch.where(sign.width > 0, torch.inf, gap) for gap in (logarithm.below, logarithm.above))
     return Interval(fn(a.point), below, above)
 
 
 def _norm(x: Tensor) -> Tensor:
-    """Return what the spectral norm of a matrix is at most: the mean of the largest row sum and column sum."""
+    """Return an upper bound on the spectral norm of a matrix: the mean of the largest row sum and column sum."""
     return (x.sum(-1).amax(-1) + x.sum(-2).amax(-1)) / 2
 
 

@@ -1,4 +1,4 @@
-"""Norm layers: affine with fixed statistics, or tight bounds that use how value and spread hang together.
+"""Norm layers: affine with fixed statistics, else tight bounds that use how value and spread depend on each other.
 
 A value enters its own mean and variance. The bounds below take it out: with the other
 ``n - 1`` values' mean ``m'`` and variance ``v'``, and ``t = x_i - m'``, the normalised value is
@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
-from intervalnn.rules.arithmetic import add, around, mul, point_of, square, sub, unmoved
-from intervalnn.rules.kinks import norm_beyond
-from intervalnn.table import apply, aten, rule
+from intervalnn.rules.arithmetic import add, around, mul, point_of, square, sub
+from intervalnn.rules.variances import widened
+from intervalnn.table import aten, rule
 
 Value = Interval | Tensor
 
@@ -29,7 +29,8 @@ Value = Interval | Tensor
 def _loo(x: Tensor, dim: int) -> Tensor:
     """Return the sum over all other entries along ``dim``, for entries that are not negative.
 
-    Taking an entry out of the whole sum cancels where it is most of it, so the others of that one are added up.
+    Subtracting an entry from the whole sum cancels where the entry is most of the sum; there the others are summed
+    directly.
     """
     total = x.sum(dim, keepdim=True)
     most = x > total / 2
@@ -56,9 +57,9 @@ def _loo_spread(mid: Tensor, radius: Tensor, n: int, dim: int) -> tuple[Tensor, 
 
 
 def _closed_fall(fall: Tensor, off: Tensor, others: Tensor, mean: Tensor, dim: int) -> Tensor:
-    """Give the fall, zero where all radii are, the slope of the triangle inequality if that says less as they open.
+    """Give the fall, which is zero at zero radii, the slope of the triangle inequality where this slope is smaller.
 
-    Where they all are alike, the root of the mean of their squares is their mean.
+    As the radii open alike, the root of the mean of their squares is their mean.
     """
     spread = torch.sqrt(torch.where(others > 0, others, 1.0))
     less = (others > 0) & (spread < off.abs().sum(dim, keepdim=True) / (off.size(dim) - 1))
@@ -74,20 +75,11 @@ def _loo_variance(x: Tensor, squares: Tensor, n: int, dim: int) -> Tensor:
     return torch.where(most, apart, cut(total - squares * (n / (n - 1)))) / (n - 1)
 
 
-def _wide(x: Interval) -> Interval:
-    """Return ``x`` in a dtype that holds squares, as torch itself takes one for these layers.
-
-    All of it lies in memory alike, so that sums over the point and over the middle are rounded alike.
-    """
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    return x.map(lambda part: part.to(dtype).contiguous())
-
-
 def _standardise(x: Interval, eps: float, dim: int) -> Interval:
     """Bound ``(x - mean) / sqrt(var + eps)`` along ``dim``."""
     _refuse_negative(eps)
     n: int = x.size(dim)
-    x = _wide(x)
+    x = widened(x)
     c, below, above = x.point, x.below, x.above
     if n <= 1:
         return Interval.of(torch.zeros_like(c))
@@ -116,7 +108,7 @@ def _refuse_negative(eps: float) -> None:
 def _rms_standardise(x: Interval, eps: float, dim: int) -> Interval:
     """Bound ``x / sqrt(mean(x^2) + eps)`` along ``dim``, exactly."""
     _refuse_negative(eps)
-    n, x = x.size(dim), _wide(x)
+    n, x = x.size(dim), widened(x)
     squares = square(aten.square.default, x)
 
     def value(t: Tensor, others: Tensor, at_zero: float = 1.0) -> Tensor:
@@ -238,7 +230,7 @@ def _fixed_statistics(
     dims = point.dim()
     bounds = Interval.of(x)
     if point.dtype in (torch.float16, torch.bfloat16):
-        bounds = _wide(bounds)
+        bounds = widened(bounds)
     mean, var = (value.to(bounds.dtype) for value in (mean, var))
     scale, shift = (part.reshape(_along_channels(dims)) for part in (torch.rsqrt(var + eps), mean))
     z = mul(aten.mul.Tensor, sub(aten.sub.Tensor, bounds, shift), scale)
@@ -268,122 +260,3 @@ def instance_norm(
     z = _standardise(flat, eps, -1).map(lambda part: part.reshape(point.shape))
     dims = point.dim()
     return _affine(point, z, _by_channel(weight, dims), _by_channel(bias, dims), x, weight, bias)
-
-
-@rule(aten.var.correction, aten.var.dim, sign="nonnegative")
-def var(fn: Any, x: Interval, dims: Any = None, *args: Any, **kwargs: Any) -> Interval:
-    """Bound a variance: its tangent from below, its expansion from above."""
-    point, correction = fn(x.point, dims, *args, **kwargs), int(bool(args[0])) if args else 1
-    wide, axes, scale = _spread(x, dims, kwargs.get("correction", correction))
-    radius, off = _around_mean(wide, axes)
-    middle = (off**2).sum(axes, keepdim=True)
-    at_point = ((wide.point - wide.point.mean(axes, keepdim=True)) ** 2).sum(axes, keepdim=True)
-    slope = 2 * (off.abs() * radius).sum(axes, keepdim=True)
-    rise = slope + (radius**2).sum(axes, keepdim=True)
-    bounds = Interval.around(at_point, cut(middle - slope), middle + rise)
-    below, above = ((gap * scale).reshape(point.shape) for gap in (bounds.below, bounds.above))
-    return around(point, below, above, x)
-
-
-def _spread(x: Interval, dims: Any, correction: float | None) -> tuple[Interval, tuple[int, ...], float]:
-    """Return what a variance is taken of, over which dimensions, and what its sum of squares is multiplied by."""
-    wide = _wide(x.map(torch.atleast_1d))
-    axes = tuple(d % wide.dim() for d in dims or range(wide.dim()))
-    count = math.prod(wide.size(axis) for axis in axes) - (1 if correction is None else correction)
-    return wide, axes, 1.0 / count if count > 0 else math.nan
-
-
-def _around_mean(x: Interval, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Return how far each entry reaches around its middle, and how far the middle lies from the mean of all."""
-    middle = x.point + (x.above - x.below) / 2
-    return x.width / 2, middle - middle.mean(axes, keepdim=True)
-
-
-@rule(aten.var_mean.correction)
-def var_mean(fn: Any, x: Interval, dims: Any = None, **kwargs: Any) -> tuple[Interval, Interval]:
-    """Bound a variance and a mean."""
-    points = fn(x.point, dims, **kwargs)
-    spread, keep = var(aten.var.correction, x, dims, **kwargs), kwargs.get("keepdim", False)
-    gaps = (torch.mean(gap, dims or None, keep) for gap in (x.below, x.above))
-    return Interval(points[0], spread.below, spread.above), Interval(points[1], *gaps)
-
-
-@rule(aten.std.correction, sign="nonnegative")
-def std(fn: Any, x: Interval, dims: Any = None, *, correction: float | None = 1, **kwargs: Any) -> Interval:
-    """Bound a standard deviation: from below by the root of the variance, from above by a norm.
-
-    The sum of squares of a variance is at most that of ``|off| + radius``, so its root is at most their norm. A root
-    makes roundings near zero large, so the variance's are added to its gap.
-    """
-    point = fn(x.point, dims, correction=correction, **kwargs)
-    spread = var(aten.var.correction, x, dims, correction=correction, **kwargs)
-    rounded = _ROUNDINGS * torch.finfo(spread.dtype).eps * spread.upper
-    below = torch.where(spread.below > 0, spread.below + rounded, spread.below)
-    root = apply(aten.sqrt.default, Interval(spread.point, torch.minimum(below, spread.point), spread.above))
-    wide, axes, scale = _spread(x, dims, correction)
-    radius, off = _around_mean(wide, axes)
-
-    def norm(sizes: Tensor) -> Tensor:
-        root: Tensor = torch.linalg.vector_norm(sizes, dim=axes).reshape(point.shape) * scale**0.5
-        return root
-
-    at_point = norm((wide.point - wide.point.mean(axes, keepdim=True)).abs())
-    above = Interval.around(at_point, at_point, norm_beyond(norm, off.abs() + radius, axes)).above
-    return Interval(point, root.below, above.to(root.above.dtype))
-
-
-_ROUNDINGS = 8
-
-
-@rule(aten.std_mean.correction)
-def std_mean(fn: Any, x: Interval, dims: Any = None, **kwargs: Any) -> tuple[Interval, Interval]:
-    """Bound a standard deviation and a mean."""
-    points, root = fn(x.point, dims, **kwargs), std(aten.std.correction, x, dims, **kwargs)
-    mean = var_mean(aten.var_mean.correction, x, dims, **kwargs)[1]
-    return Interval(points[0], root.below, root.above), Interval(points[1], mean.below, mean.above)
-
-
-@rule(aten.linalg_vector_norm, sign="nonnegative", complexes=True)
-def vector_norm(fn: Any, x: Interval, *args: Any, **kwargs: Any) -> Interval:
-    """Bound a norm, non-decreasing in the size of every entry."""
-    size = abs(x)
-    if x.dtype.is_complex:  # which torch rounds otherwise than their moduli
-        dtype = kwargs.get("dtype")
-        bounds = vector_norm(fn, size, *args, **kwargs | {"dtype": dtype and dtype.to_real()})
-        return Interval(fn(x.point, *args, **kwargs), bounds.below, bounds.above)
-    nearest = torch.where(size.lower > 0, size.lower, 0.0)  # also where it is not a number
-    lower = fn(nearest, *args, **kwargs)
-    upper = norm_beyond(lambda sizes: fn(sizes, *args, **kwargs), size.upper, kwargs.get("dim", [*args, None, None][1]))
-    bounds = Interval.around(fn(x.point, *args, **kwargs), lower, upper, size.gap_dtype)
-    return unmoved(size.width.sum(*_axes(x, *args[1:])) == 0, bounds)
-
-
-def _axes(x: Interval, dims: Any = None, keepdim: bool = False) -> tuple[list[int], bool]:
-    """Return over which dimensions a norm is taken, and whether they are kept."""
-    if isinstance(dims, int):
-        return [dims], keepdim
-    return list(dims or range(x.dim())), keepdim
-
-
-@rule(aten.dist, takes=(0, 1), sign="nonnegative")
-def dist(fn: Any, x: Value, y: Value, p: float = 2) -> Interval:
-    """Bound the distance between two tensors, each taken as one vector."""
-    distance = vector_norm(torch.linalg.vector_norm, Interval.of(x) - y, p)
-    return around(fn(point_of(x), point_of(y), p), distance.below, distance.above, x, y)
-
-
-@rule(aten._cdist_forward, takes=(0, 1), sign="nonnegative")
-def cdist(fn: Any, x: Value, y: Value, p: float, mode: int | None) -> Interval:
-    """Bound the distances between all rows of ``x`` and of ``y``."""
-    rows = Interval.of(x).map(lambda part: part.unsqueeze(-2))
-    columns = Interval.of(y).map(lambda part: part.unsqueeze(-3))
-    distance = vector_norm(torch.linalg.vector_norm, rows - columns, p, -1)
-    return around(fn(point_of(x), point_of(y), p, mode), distance.below, distance.above, x, y)
-
-
-@rule(aten._pdist_forward, sign="nonnegative")
-def pdist(fn: Any, x: Interval, p: float = 2) -> Interval:
-    """Bound the distances between all pairs of rows."""
-    first, second = torch.triu_indices(x.size(0), x.size(0), 1, device=x.device)
-    distance = vector_norm(torch.linalg.vector_norm, x[first] - x[second], p, -1)
-    return around(fn(x.point, p), distance.below, distance.above, x)

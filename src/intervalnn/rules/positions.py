@@ -36,7 +36,7 @@ def extremum(fn: Any, x: Interval, dim: int, keepdim: bool = False) -> tuple[Int
 
 
 def _place(point: Tensor, x: Interval, dim: int | None) -> Discrete:
-    """Return where the largest entry may stand: from the first to the last that is not surely below another."""
+    """Return where the largest entry may stand: the range from the first to the last entry that may be the largest."""
     if dim is None:
         x, dim = x.map(torch.flatten), 0
     if not x.dim():

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
-from intervalnn.rules.arithmetic import around, as_gap, gap_dtype_for, known_ends, mirrored, point_of
+from intervalnn.rules.arithmetic import around, as_gap, gap_dtype_for, known_ends, point_of
+from intervalnn.rules.mirrored import mirrored
 from intervalnn.table import Sign, apply, aten, plain, rule
 
 Function = Callable[..., Any]

@@ -21,12 +21,11 @@ def parts(batch: Any, device: torch.device) -> tuple[tuple[Any, ...], Tensor]:
 
 
 class Batches:
-    """The batches of a loader, in an order that can be had again, shared out among processes.
+    """The batches of a loader, in a reproducible order, divided among processes.
 
-    A loader over an indexed data set is read in an order that depends on the seed and the
-    epoch alone, so a run that was stopped goes on with the batches it would have had; and each
-    batch is cut into as many shares as there are processes, so several of them take the
-    steps that one would take. Any other iterable is read as it comes.
+    A loader over an indexed data set is read in an order that depends on the seed and the epoch alone. So a run that
+    was stopped goes on with the batches that it would have had. Each batch is cut into one share per process, so that
+    several processes take the same steps as one. Any other iterable is read as it comes.
 
     Args:
         loader: Yields batches, each time that it is iterated over.
@@ -85,12 +84,12 @@ class Batches:
         whole = [batch.tolist() for batch in order.split(loader.batch_size)][: len(loader)]
         shares = [batch[self.rank :: self.world] for batch in whole]
         weights = [len(share) * self.world / len(batch) for share, batch in zip(shares, whole, strict=True)]
-        # A process without a share takes one sample along, at no weight, to keep in step with the others.
+        # A process without a share computes one sample at weight zero, so that all processes exchange gradients.
         return [share or batch[:1] for share, batch in zip(shares, whole, strict=True)], weights
 
 
 def _is_indexed(loader: Any) -> bool:
-    """Say whether the order of a loader's samples is ours to choose: each of them once, shuffled or not."""
+    """Say whether we may choose the order of a loader's samples: each sample once, shuffled or not."""
     if not isinstance(loader, DataLoader) or loader.batch_size is None:
         return False
     sampler = loader.sampler

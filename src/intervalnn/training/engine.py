@@ -50,9 +50,9 @@ class TorchEngine:
     Under ``torchrun`` the process group is made on first use: nccl for tensors on a GPU, gloo
     for others. Several machines need nothing but the launcher's own arguments.
 
-    Every process holds the whole network: the bounds of a layer need all of its weights. To hold
-    less, choose fewer layers, or ``kind="input"``, which needs next to no moments and gradients.
-    In a loop of one's own, ``torch.distributed.fsdp.fully_shard(net)`` spreads gaps and moments.
+    Every process holds the whole network, because the bounds of a layer need all of its weights. Fewer layers take less
+    memory, as does ``kind="input"``, whose moments and gradients are small. In a training loop of your own,
+    ``torch.distributed.fsdp.fully_shard(net)`` shards gaps and moments.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class FabricEngine:
 
 
 class _Flattened(nn.Module):
-    """A module whose output is a tuple of tensors: Fabric refuses frozen dataclasses, as intervals are."""
+    """A module whose output is a tuple of tensors, because Fabric refuses frozen dataclasses such as intervals."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Error: how far off the underlying model is, the unit in which bounds open and explode."""
+"""Error: the underlying model's mean absolute error, the unit for the first and for the largest allowed width."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ __all__ = ["bad_batch", "refuse_explosion"]
 def refuse_explosion(
     job: Job, found: Means, *, epoch: int, lr: float, widest: float, validation: Iterable[Any] | None = None
 ) -> None:
-    """Stop where nothing good can come any more.
+    """Raise where training has failed: the loss is not finite, or the bounds have exploded.
 
     Args:
         job: What is trained.
@@ -64,7 +64,7 @@ def _widest_layer(job: Job) -> str:
     if job.net is None:
         return "try a lower lr"
     rows = job.net.explain(*job.first_batch()[0]).rows
-    # Gaps that are no longer numbers have all moved alike; then it was the most sensitive one.
+    # If gaps are NaN, the most sensitive one is named, since the gaps themselves no longer tell.
     worst = max(rows, key=lambda row: (row.width if math.isfinite(row.width) else math.inf, row.sensitivity))
     share = f" ({worst.share:.0%} of the width)" if math.isfinite(worst.share) else ""
     return (

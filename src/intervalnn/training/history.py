@@ -75,7 +75,7 @@ class History:
 class State:
     """What a run needs to go on after it was stopped.
 
-    What is random in an epoch depends on the seed and the epoch alone, so it is not part of it.
+    Random states are not kept, because randomness in an epoch depends on the seed and the epoch alone.
     """
 
     def __init__(self, history: History, method: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -117,7 +117,7 @@ class State:
     def load(self, path: Path, engine: Engine, device: torch.device) -> bool:
         """Go on from a file that :meth:`save` wrote for the same settings; False if there is none.
 
-        The first process reads it for all, so that the others need not see the same disk.
+        The first process reads the file and sends it to the others, which need not share a disk.
         """
         content = engine.broadcast(_read(path) if engine.rank == 0 and path.exists() else None)
         if content is None:
@@ -167,7 +167,7 @@ def _check(history: History) -> None:
 
 
 def _same(saved: Any, now: Any) -> bool:
-    """Compare two settings; measured ones may differ by rounding, on another number of processes."""
+    """Compare two settings; measured settings may differ by rounding where the number of processes differs."""
     if isinstance(saved, float) and isinstance(now, float):
         return math.isclose(saved, now, rel_tol=1e-5)
     return bool(saved == now)

@@ -147,7 +147,7 @@ class _Loop:
 
     def _started(self, checkpoint: Path | None) -> State:
         """Return where to begin: the checkpoint, if there is one, else gaps that are balanced where they are to be."""
-        # No gap, or parameter, is added after this: what an optimiser holds must not be replaced.
+        # No gap or parameter is added after this, since the optimiser would not know of it.
         optimizer = optimizer_of(self.job, self.recipe)
         state = State(History(self.recipe.settings()), self.job.method, optimizer)
         resumed = checkpoint is not None and state.load(checkpoint, self.job.engine, self.job.device)
@@ -221,7 +221,7 @@ class _Loop:
 
 @contextmanager
 def _seeded(device: torch.device, seed: int, number: int, rank: int) -> Iterator[None]:
-    """Let what is random depend on these numbers alone, and leave the global state as it was."""
+    """Seed the random generators by these numbers, and restore their states at the end."""
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices, device_type="cuda" if not devices else device.type):
         torch.manual_seed(((seed * 1_000_003 + number) * 65_537 + rank) % 2**63)

@@ -67,8 +67,8 @@ def interval(*, beta: float) -> Loss:
 def pinball(*, coverage: float) -> Loss:
     """Make the bounds the two quantiles between which a share of ``coverage`` of the targets lies.
 
-    Not in the paper. Its minimum has the coverage that is asked for, where that of the
-    interval loss depends on the shape of the errors.
+    Not in the paper. At the minimum of this loss the bounds have the wanted coverage. At the minimum of the interval
+    loss the coverage depends on the shape of the errors.
 
     Args:
         coverage: Share of the targets between the bounds, half of the others on either side.

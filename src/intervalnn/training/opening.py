@@ -22,7 +22,7 @@ SCOUTS = 2e-3  # learning rate of the weights of scouts, which have no unit
 
 
 def balance_gaps(job: Job) -> None:
-    """Balance the gaps on the whole of the first batch, whatever the process's share of it."""
+    """Balance the gaps on the whole first batch, by the mean sensitivities over the processes' shares."""
     assert job.net is not None
     args, weight = job.first_batch()
     seen = job.net._read_by_scouts(Call.of(args, {}))

@@ -16,9 +16,9 @@ LONGEST = 3.0  # of one step, in learning rates; Adam's own are hardly ever long
 class Proportional(torch.optim.Optimizer):
     """Adam on the logarithms: each step multiplies a parameter by a factor near one.
 
-    Not in the paper. Few of the gaps of a network matter for the width, and these need to grow by orders
-    of magnitude while all others shrink. Steps of one size for all cannot do both; steps in proportion
-    can, whatever the units of the output and however sensitive the layer.
+    Not in the paper. Few gaps of a network matter for the width. These gaps need to grow by orders of magnitude, while
+    all others shrink. Steps of one size for all gaps cannot do both. Steps in proportion to a gap can, whatever the
+    units of the output and the sensitivity of the layer.
 
     Args:
         params: Tensors, ``>= 0``; or groups of parameters. A group with ``"proportional": False`` takes Adam's own
@@ -86,6 +86,6 @@ class Proportional(torch.optim.Optimizer):
         state["square"].lerp_(slope.square(), 1 - keep_square)
         mean = state["mean"] / (1 - keep**step)
         size = (state["square"] / (1 - keep_square**step)).sqrt()
-        # A size may be too small for its square to be told from zero.
+        # The square of a small value may underflow to zero.
         steps: Tensor = mean / size.clamp(min=torch.finfo(size.dtype).tiny)
         return steps.clamp(-LONGEST, LONGEST)

@@ -73,7 +73,7 @@ class Recipe:
     @property
     def widest(self) -> float:
         """The mean width from which on training has failed."""
-        # The published recipe starts by exploding, and comes back; so it may.
+        # The bounds of the published recipe explode at first and come back, so explosion is no failure there.
         return math.inf if self.paper or self.mae is None else EXPLODED * self.mae
 
     def settings(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def settle(
     lr: float | None,
     balance: bool | None,
 ) -> Recipe:
-    """Return the recipe that the arguments of :func:`intervalnn.fit` stand for, with all that was left open."""
+    """Return the recipe that the arguments of :func:`intervalnn.fit` stand for, with defaults filled in."""
     _check(recipe, epochs, lr, given=(coverage, loss, beta))
     paper, steps = recipe == "paper", len(job.batches)
     if not steps:

@@ -127,9 +127,8 @@ def _sources(volume: Volume) -> list[Dataset]:
 
 
 def _slice(source: Dataset, image: NDArray[np.int16], series: _Series, instance: int) -> Any:
-    from pydicom.dataset import Dataset, FileMetaDataset
-    from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
-    from pydicom.valuerep import format_number_as_ds
+    from pydicom.dataset import Dataset
+    from pydicom.uid import CTImageStorage, generate_uid
 
     np.array([*source.ImagePositionPatient, *source.ImageOrientationPatient], np.float64)  # it may have changed by now
     quantity, now = series.quantity, series.now
@@ -155,6 +154,16 @@ def _slice(source: Dataset, image: NDArray[np.int16], series: _Series, instance:
         origin = Dataset()
         origin.ReferencedSOPClassUID, origin.ReferencedSOPInstanceUID = source.SOPClassUID, source.SOPInstanceUID
         data.SourceImageSequence = [origin]
+    _add_pixels(data, image, quantity)
+    return data
+
+
+def _add_pixels(data: Dataset, image: NDArray[np.int16], quantity: Stored) -> None:
+    """Put an image into a slice, with how its numbers are stored and what they mean."""
+    from pydicom.dataset import FileMetaDataset
+    from pydicom.uid import ExplicitVRLittleEndian
+    from pydicom.valuerep import format_number_as_ds
+
     data.Rows, data.Columns = image.shape
     data.SamplesPerPixel, data.PhotometricInterpretation = 1, "MONOCHROME2"
     data.BitsAllocated, data.BitsStored, data.HighBit, data.PixelRepresentation = 16, 16, 15, 1
@@ -163,9 +172,8 @@ def _slice(source: Dataset, image: NDArray[np.int16], series: _Series, instance:
     data.add_new("PixelData", "OW", np.ascontiguousarray(image, "<i2").tobytes())
     data.file_meta = FileMetaDataset()
     data.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
-    data.file_meta.MediaStorageSOPClassUID = CTImageStorage
+    data.file_meta.MediaStorageSOPClassUID = data.SOPClassUID
     data.file_meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID
-    return data
 
 
 def _series_number(source: Dataset, number: int) -> int:

@@ -52,8 +52,8 @@ def direction(curves: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], tit
 def pooled(runs: Sequence[Mapping[str, Sequence[float | None]]], key: str) -> list[float]:
     """Return a curve of the direction over all runs, each weighing as many components as it kept.
 
-    So a few components of one run do not count as much as many of another. Undefined values, for which files hold
-    None, are left out; where there are no others, the result is NaN.
+    Runs are weighted by their number of components. Undefined values (None in files) are left out; if all are
+    undefined, the result is NaN.
     """
     columns = zip(*(zip(run[key], _weights(run, key), strict=True) for run in runs), strict=True)
     defined = ([(v, w) for v, w in column if v is not None and not math.isnan(v) and w] for column in columns)

@@ -65,7 +65,7 @@ class Shown(NamedTuple):
 
 
 def write_figures(group: Group, folder: Path) -> tuple[list[Shown], list[str], list[tuple[Path, str]]]:
-    """Write the figures that the runs have data for; return them, a sentence on what is missing, and files left out."""
+    """Write the figures that the runs have data for; return them, what is missing, and the files left out."""
     import matplotlib
 
     shown: list[Shown] = []

@@ -26,7 +26,7 @@ MEASURED = ("curves", "subjects")  # what settings hold that nobody chose
 LONG = 60  # letters of a setting in a title
 SETTING = 1000  # and of one among the others
 REASON = 300
-NAME = 150  # bytes of the name of a file, which has what it shows at its end; systems take 255 in all
+NAME = 150  # bytes of a file's name before its ending; file systems allow 255 in all
 
 
 class Remembered(Results):
@@ -114,8 +114,8 @@ class Found:
 def find(folder: Path) -> Found:
     """Return all runs below a folder, or the one in a file, in groups.
 
-    A group has one folder, coverage and set of methods, and settings that are equal but for seeds, curves, and what
-    has the name of a metric: that was measured, not set.
+    The runs of a group share folder, coverage, methods and settings. Seeds and curves may differ, as may settings with
+    the name of a metric, which were measured.
     """
     if not folder.exists():
         raise FileNotFoundError(f"there is no folder {folder}")

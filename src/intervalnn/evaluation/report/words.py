@@ -67,7 +67,7 @@ MEANINGS = {
 
 
 def meaning(metric: str) -> Meaning:
-    """Return what a metric is; one of the user's own explains itself by its name."""
+    """Return what a metric is; of a user's own metric only the name is known."""
     if metric.endswith(EQUAL):
         plain = meaning(metric.removesuffix(EQUAL))
         return Meaning(
@@ -130,7 +130,7 @@ def _difference(found: Comparison) -> str:
 
 
 def _runs_ahead(group: Group, leader: str) -> str:
-    """Return in how many runs the leader is ahead of all others, since the bootstrap knows nothing of other runs."""
+    """Return in how many runs the leader is ahead, because the bootstrap does not cover the variation between runs."""
     runs, metric = group.results.runs, group.ranked_by
     assert metric is not None
     if len(runs) < 2:

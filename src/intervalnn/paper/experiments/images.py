@@ -224,16 +224,7 @@ def run(setting: Setting, found: Data, folder: Path, say: Progress, only: Collec
     path, work, scale = folder / f"{setting.name}.json", folder / "work", setting.scale
     say(f"{setting.name}: the underlying network")
     model = underlying(setting, found, work)
-    about = {
-        "task": setting.task,
-        "problem": repr(setting.problem),
-        "images": setting.images_of,
-        "counts": {name: len(split) for name, split in found.splits.items()},
-        "scale": json.loads(json.dumps(asdict(scale))),
-    }
-    whole = Run.load(path) if path.exists() else started(model, found.loaders[-1], setting.seed, about)
-    if not alike(whole.settings, about):
-        raise ValueError(f"{path} was made of other data or at another scale; choose another folder, or move it away")
+    whole = _begun(path, setting, model, found)
     whole.settings["subjects"] = list(found.subjects["test"])
     made = _artefacts(setting, model, found) if scale.artefacts else {}
     whole.settings["artefacts"] = {kind: each.about for kind, each in made.items()}
@@ -258,6 +249,21 @@ def run(setting: Setting, found: Data, folder: Path, say: Progress, only: Collec
         only=only,
     )
     return path
+
+
+def _begun(path: Path, setting: Setting, model: nn.Module, found: Data) -> Run:
+    """Return the run that a file holds, or a new one; refuse a file of other data or another scale."""
+    about = {
+        "task": setting.task,
+        "problem": repr(setting.problem),
+        "images": setting.images_of,
+        "counts": {name: len(split) for name, split in found.splits.items()},
+        "scale": json.loads(json.dumps(asdict(setting.scale))),
+    }
+    whole = Run.load(path) if path.exists() else started(model, found.loaders[-1], setting.seed, about)
+    if not alike(whole.settings, about):
+        raise ValueError(f"{path} was made of other data or at another scale; choose another folder, or move it away")
+    return whole
 
 
 def _artefacts(setting: Setting, model: nn.Module, found: Data) -> dict[str, artefacts.Artefacts]:

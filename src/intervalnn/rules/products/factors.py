@@ -20,9 +20,8 @@ Value = Interval | Tensor
 class Joined:
     """Values joined into the first factor of a product, which joins what it makes of each of them.
 
-    So nothing is written that only the next pass over memory reads. Points have no gaps to
-    multiply, and a skip connection often is one; so only the run of parts from the first to the
-    last interval need take part in the products of the gaps.
+    So the join is never written to memory. Points have no gaps to multiply, and a skip connection often is a point. So
+    only the parts from the first to the last interval take part in the products of the gaps.
     """
 
     parts: tuple[Value, ...]

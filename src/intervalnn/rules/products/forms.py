@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, Symmetric
-from intervalnn.rules.arithmetic import mirrored
+from intervalnn.rules.mirrored import mirrored
 from intervalnn.rules.products.factors import Factor, by_part, reach, sum_and_difference, upper
 from intervalnn.rules.products.layout import Layout
 

@@ -19,7 +19,7 @@ from torch import Tensor, fx
 from torch.nn import functional
 
 from intervalnn.interval import Interval
-from intervalnn.rules.arithmetic import mirrored
+from intervalnn.rules.mirrored import mirrored
 from intervalnn.rules.products.factors import Factor, by_part, reach, sum_and_difference, upper
 from intervalnn.rules.products.forms import OneGap, OneSided, Pair, Product, Sides, Sum, WeightsMove
 from intervalnn.rules.products.layout import Layout, sizes
@@ -147,7 +147,7 @@ def _by_window(w: Tensor, layout: Layout) -> bool:
 
 
 def _filled(x: Tensor, dim: int) -> Tensor:
-    """Return ``x`` with zeros behind its channels, up to as many as are taken at once."""
+    """Return ``x`` with its channels padded by zeros, up to the number that a tensor core takes at once."""
     rest = list(x.shape)
     rest[dim] = -x.size(dim) % AT_ONCE
     return torch.cat((x, x.new_zeros(rest)), dim)
@@ -247,8 +247,8 @@ def _(parts: list[Tensor], dim: int) -> Tensor:
 def beside(parts: list[Tensor], dim: int) -> Tensor:
     """Return the parts joined along ``dim``, counted from the end.
 
-    Of a plain ``torch.cat``, torch's compiler computes every part at every place on a GPU, and picks one. That pays
-    where the parts are made of different values, not where all are made of the same.
+    For a plain ``torch.cat`` on a GPU, torch's compiler computes every part at every position, and selects one. This
+    pays where the parts are computed from different values, not where all are computed from the same.
     """
     if torch.compiler.is_dynamo_compiling() and not torch.is_grad_enabled():
         joined: Tensor = _join(parts, parts[0].dim() + dim)
@@ -261,7 +261,7 @@ def beside(parts: list[Tensor], dim: int) -> Tensor:
 
 @cache
 def teach_compiler() -> None:
-    """Have torch's compiler write each part to where it belongs, rather than join them by a call."""
+    """Make torch's compiler write each part directly into the joined tensor."""
     write_parts(torch.ops.intervalnn.beside.default)
 
 
@@ -277,8 +277,8 @@ _FEW_PARTS = 4  # of a value that are joined at a product, in the pass before it
 def one_pass(program: fx.GraphModule, device: torch.device) -> dict[str, Any]:
     """Return options by which torch's compiler makes one pass of what lies between two products.
 
-    None where that is long: computed anew by each of its readers, it takes far longer to compile, and no less
-    to run.
+    Return None where many operations lie between two products: fusing them all takes far longer to compile, and runs no
+    faster.
     """
     called = {getattr(node.args[0], "overloadpacket", None) for node in program.graph.nodes if node.args}
     if called & _LONG:

@@ -19,7 +19,7 @@ class Repeats:
     """How often values stand side by side before a convolution, and how many zeros around them.
 
     A convolution of repeated values is a transposed one of each value once, whose kernel adds up the weights that meet
-    the same value. So it multiplies less, and bounds are tighter where these weights cancel.
+    the same value. So there are fewer products, and bounds are tighter where these weights cancel.
 
     Attributes:
         times: How often each value stands there, along each spatial dimension.

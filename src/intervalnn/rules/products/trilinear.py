@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut
-from intervalnn.rules.arithmetic import gap_dtype_for, mirrored, mul, point_of
+from intervalnn.rules.arithmetic import gap_dtype_for, mul, point_of
 from intervalnn.rules.complexes import has_complex
+from intervalnn.rules.mirrored import mirrored
 from intervalnn.table import aten, rule
 
 Value = Interval | Tensor
