@@ -2,7 +2,7 @@
 
     python benchmarks/stress.py --minutes 10
     python benchmarks/stress.py --only state --seed 17 --once
-    PYTHONPATH=before/src python benchmarks/stress.py --out stress-before  # the same members for another state of it
+    PYTHONPATH=before/src python benchmarks/stress.py --out stress-before --of "commit 9e1c0fe"  # older code, in before/
 
 A member is drawn from its class and a seed, and can be repeated by them. It either gives bounds, which are checked
 against the model itself, or is refused by an error that helps; anything else is a fault, and the command ends with 1.
@@ -95,6 +95,7 @@ def main() -> None:
     parser.add_argument("--only", choices=CLASSES)
     parser.add_argument("--once", action="store_true", help="one member, with its traceback")
     parser.add_argument("--out", default="stress", help="the name of the file in results/, without suffix")
+    parser.add_argument("--of", default="", help="which state of the code is tried, if not this one")
     options = parser.parse_args()
     torch.set_num_threads(1)
     names = [name for name in ([options.only] if options.only else CLASSES) if can_be_tried(name)]
@@ -105,7 +106,12 @@ def main() -> None:
     for name, counts in found["tried"].items():
         print(f"{name:24} {counts}")
     if not options.only:
-        record = {"command": " ".join(["python", *sys.argv]), "minutes": options.minutes, "seed": options.seed}
+        record = {
+            "command": " ".join(["python", *sys.argv]),
+            "minutes": options.minutes,
+            "seed": options.seed,
+            "of": options.of,
+        }
         (RESULTS / f"{options.out}.json").write_text(
             json.dumps(record | {"versions": versions("cpu")} | found, indent=1) + "\n"
         )
