@@ -2,7 +2,7 @@
 
     python benchmarks/stress.py --minutes 10
     python benchmarks/stress.py --only state --seed 17 --once
-    PYTHONPATH=before/src python benchmarks/stress.py --out stress-before --of "commit 9e1c0fe"  # older code, in before/
+    PYTHONPATH=before/src python benchmarks/stress.py --out stress-before --of "commit 9e1c0fe"  # older code
 
 A member is drawn from its class and a seed, and can be repeated by them. It either gives bounds, which are checked
 against the model itself, or is refused by an error that helps; anything else is a fault, and the command ends with 1.

@@ -318,8 +318,8 @@ def robustness_page() -> str:
         [
             "# Robustness\n",
             "**Written by `docs/make_results.py` from `benchmarks/results`; no number is typed by hand.** The "
-            "campaigns are `benchmarks/attack.py`, `kill.py`, `fuzz.py` and `stress.py`, each for a given time and with "
-            "a seed; short versions of `kill.py` and `fuzz.py` run with the tests (`tests/abuse`).",
+            "campaigns are `benchmarks/attack.py`, `kill.py`, `fuzz.py` and `stress.py`, each for a given time and "
+            "with a seed; short versions of `kill.py` and `fuzz.py` run with the tests (`tests/abuse`).",
             attacks(),
             kills(),
             fuzz(),
@@ -370,8 +370,8 @@ CLASSES = {
     "aliases of parameters": "A parameter that `forward` reaches by another path than its registered name: kept in an "
     "attribute, a container, a closure, as a view or through `functional_call`. Its gaps once opened nothing.",
     "bounds of operations": "An operation with a rule, on intervals that are drawn anew; `linspace` once dropped them.",
-    "slopes at closed gaps": "An operation with a rule, at points anywhere, on kinks and at ties: the gradient of closed "
-    "gaps is the slope of opening them, whatever torch takes for a derivative there.",
+    "slopes at closed gaps": "An operation with a rule, at points anywhere, on kinks and at ties: the gradient of "
+    "closed gaps is the slope of opening them, whatever torch takes for a derivative there.",
     "arguments": "An argument that is no tensor, and holds tensors or arrays: a second object once got the first one's "
     "answer.",
     "state": "A `forward` that counts, keeps, draws or writes, so that its output depends on more than its input.",
@@ -388,10 +388,10 @@ def stress() -> str:
     now, before = (json.loads((CAMPAIGNS / f"{name}.json").read_text()) for name in ("stress", "stress-before"))
     lines = [
         "\n## Never silently wrong\n",
-        f"`{now['command']}` draws random members of each class of fault below: {now['minutes']:.0f} minutes, with torch "
-        f"{now['versions']['torch']}. A member passes if it gives bounds that hold the model's own output for weights "
-        "drawn from their intervals, or is refused by an error that helps. *Before* are members from the same seeds, in "
-        f"{before['minutes']:.0f} minutes, with the code as it was before the classes were worked on "
+        f"`{now['command']}` draws random members of each class of fault below: {now['minutes']:.0f} minutes, with "
+        f"torch {now['versions']['torch']}. A member passes if it gives bounds that hold the model's own output for "
+        "weights drawn from their intervals, or is refused by an error that helps. *Before* are members from the same "
+        f"seeds, in {before['minutes']:.0f} minutes, with the code as it was before the classes were worked on "
         f"({before['of']}); what cannot be tried there is left empty. Files and "
         "pages have a campaign of their own, above; networks of public packages are in [coverage](coverage.md).\n",
     ]
@@ -461,8 +461,8 @@ def _margins() -> str:
         "A reach may lie above 1 by rounding, and by how much is stated: gaps in bfloat16 may be too small by "
         f"{few:.1%} of themselves with one layer between the weight layers and by {many:.1%} with eight (`margin` in "
         "`benchmarks/attack.py`; `tests/properties/test_margin.py` holds gaps to it). Beyond this is a violation. The "
-        f"largest reach was {rounded:.4f} with such gaps, and {whole:.6f} with gaps in the model's own dtype, which may "
-        "be too small by the rounding of the outputs alone.\n"
+        f"largest reach was {rounded:.4f} with such gaps, and {whole:.6f} with gaps in the model's own dtype, which "
+        "may be too small by the rounding of the outputs alone.\n"
     )
 
 

@@ -1,13 +1,13 @@
-"""Gaps that are propagated in bfloat16 are as wide as exact ones, up to the margin that the search for attacks states."""
+"""Gaps in bfloat16 are as wide as exact ones, up to the margin that the search for attacks states."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from architectures import architecture
-from attack import margin
 
 import intervalnn as inn
+from architectures import architecture
+from attack import margin
 
 
 @torch.no_grad()
