@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import sys
 import time
 import traceback
@@ -68,7 +69,8 @@ def run(name: str, seed: int) -> tuple[str, str]:
             warnings.simplefilter("ignore")
             return member(name)(Random(f"{name} {seed}")), ""
     except Exception as error:
-        return "fault", f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        return "fault", re.sub(r"/\S*/(?=[\w.]+\.py)", "", said)  # without paths of this machine
 
 
 def campaign(names: list[str], minutes: float, seed: int) -> dict[str, Any]:
