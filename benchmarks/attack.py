@@ -201,9 +201,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--kind", choices=get_args(Kind), default="weight", help="what has a gap of its own")
-    parser.add_argument(
-        "--gap-dtype", choices=["float16", "bfloat16"], help="data type of the gaps, if not the model's"
-    )
+    parser.add_argument("--gap-dtype", choices=["bfloat16"], help="data type of the gaps, if not the model's")
     parser.add_argument("--lopsided", action="store_true", help="gaps that are much larger on one side")
     parser.add_argument("--seed", type=int, default=0, help="the first; trial after trial counts up from it")
     parser.add_argument("--out", type=Path, default=None)

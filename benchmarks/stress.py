@@ -2,7 +2,7 @@
 
     python benchmarks/stress.py --minutes 10
     python benchmarks/stress.py --only state --seed 17 --once
-    PYTHONPATH=before/src python benchmarks/stress.py --out stress-before  # the same members for another state of it
+    PYTHONPATH=before/src python benchmarks/stress.py --out stress-before --of "commit 9e1c0fe"  # older code
 
 A member is drawn from its class and a seed, and can be repeated by them. It either gives bounds, which are checked
 against the model itself, or is refused by an error that helps; anything else is a fault, and the command ends with 1.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import sys
 import time
 import traceback
@@ -27,7 +28,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from intervalnn.evaluation.cost import versions
+try:
+    from intervalnn.evaluation.cost import versions
+except ImportError:  # its place in older code
+    from intervalnn.cost import versions
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES = {
@@ -65,7 +69,8 @@ def run(name: str, seed: int) -> tuple[str, str]:
             warnings.simplefilter("ignore")
             return member(name)(Random(f"{name} {seed}")), ""
     except Exception as error:
-        return "fault", f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        return "fault", re.sub(r"/\S*/(?=[\w.]+\.py)", "", said)  # without paths of this machine
 
 
 def campaign(names: list[str], minutes: float, seed: int) -> dict[str, Any]:
@@ -92,6 +97,7 @@ def main() -> None:
     parser.add_argument("--only", choices=CLASSES)
     parser.add_argument("--once", action="store_true", help="one member, with its traceback")
     parser.add_argument("--out", default="stress", help="the name of the file in results/, without suffix")
+    parser.add_argument("--of", default="", help="which state of the code is tried, if not this one")
     options = parser.parse_args()
     torch.set_num_threads(1)
     names = [name for name in ([options.only] if options.only else CLASSES) if can_be_tried(name)]
@@ -102,8 +108,15 @@ def main() -> None:
     for name, counts in found["tried"].items():
         print(f"{name:24} {counts}")
     if not options.only:
-        record = {"command": " ".join(["python", *sys.argv]), "minutes": options.minutes, "seed": options.seed}
-        (RESULTS / f"{options.out}.json").write_text(json.dumps(record | versions() | found, indent=1) + "\n")
+        record = {
+            "command": " ".join(["python", *sys.argv]),
+            "minutes": options.minutes,
+            "seed": options.seed,
+            "of": options.of,
+        }
+        (RESULTS / f"{options.out}.json").write_text(
+            json.dumps(record | {"versions": versions("cpu")} | found, indent=1) + "\n"
+        )
     sys.exit(bool(found["faults"]))
 
 

@@ -123,6 +123,19 @@ def test_around_reaches_both_ends_and_never_misses_the_point() -> None:
     assert bounds.upper.tolist() == [2.0, 2.0]
 
 
+def test_an_end_rounded_to_the_other_side_of_its_point_still_trains() -> None:
+    point = torch.tensor([0.3, 0.3])
+    lower, upper = (point + torch.tensor([missed, 0.1]) for missed in (3e-8, -3e-8))
+    ends = [end.requires_grad_() for end in (lower, upper - torch.tensor([0.0, 0.2]))]  # the second misses it by far
+
+    for around in (Interval.around, torch.compile(Interval.around, backend="aot_eager")):
+        bounds = around(point, *ends)
+        slopes = torch.autograd.grad(bounds.width.sum(), ends)
+
+        assert bounds.width.tolist() == [0.0, 0.0]
+        assert [slope.tolist() for slope in slopes] == [[-1.0, 0.0], [1.0, 0.0]]
+
+
 def test_of_leaves_an_interval_as_it_is_and_gives_a_tensor_no_gaps(x: Interval) -> None:
     assert Interval.of(x) is x
     assert (Interval.of(x.point).width == 0).all()

@@ -6,13 +6,13 @@ from random import Random
 
 import torch
 
-from members.checking import Fault, need
-from properties import test_gradients
+from members.checking import Fault
+from properties import test_kinks
 from properties.case import PATTERNS, samples
 from properties.cases import CASES
 from properties.checks import assert_gaps, assert_inside, is_rounded
 
-SLOPES = [case for case in CASES if not is_rounded(case) and not test_gradients._is_cone(case)]
+SLOPES = [case for case in CASES if not is_rounded(case)]
 
 
 def bounds(random: Random) -> str:
@@ -31,20 +31,14 @@ def bounds(random: Random) -> str:
 
 
 def slopes(random: Random) -> str:
-    """Try one operation from closed gaps: the gradient is that of finite differences, on the side that opens."""
-    case, seed, side = random.choice(SLOPES), random.getrandbits(31), random.randrange(2)
-    args = test_gradients._without_gaps(case.draw(seed, random.choice(["no gaps", "some gaps", "at zero"])))
-    generator = torch.Generator().manual_seed(seed)
-    weights, leaves, gradient = test_gradients._gradient(case, args, generator)
-    step = [d * (k % 2 == side) for k, d in enumerate(test_gradients._uniform(leaves, generator))]
-    expected = float(sum((test_gradients.real_parts(g) * d).sum() for g, d in zip(gradient, step, strict=True)))
-    opened = [1e-7 * d for d in step]
-    gaps = [torch.view_as_complex(o) if leaf.is_complex() else o for o, leaf in zip(opened, leaves, strict=True)]
-    wider = test_gradients._with_gaps(args, gaps)
-    if test_gradients._is_finite(case, args) and test_gradients._is_finite(case, wider):
-        slope = float(test_gradients._total(test_gradients._gaps_of(case, wider), weights)) / 1e-7
-        close = abs(slope - expected) <= 1e-5 + 1e-3 * abs(slope)
-        need(close, f"{case}, seed {seed}, side {side}: the slope is {slope:.6g}, the gradient {expected:.6g}")
+    """Try one operation from closed gaps: the gradient is the slope of opening them, on kinks and at ties too."""
+    case, place, seed = random.choice(SLOPES), random.choice(list(test_kinks.PLACES)), random.getrandbits(31)
+    found = test_kinks.slopes_at(case, place, seed)
+    try:
+        if found is not None:
+            test_kinks.assert_slopes(found, place)
+    except AssertionError as error:
+        raise Fault(f"{case}, seed {seed}: {error}"[:300]) from error
     return "bounded"
 
 

@@ -238,14 +238,15 @@ def plus(x: Tensor, y: Tensor) -> Tensor:
 
 def _reach(point: Tensor, end: Tensor, gap: Tensor) -> Tensor:
     """Return a gap that is not negative, and zero between two infinities that are the same."""
-    return cut(torch.where((point == end) & point.isinf(), 0.0, gap))
+    return cut(torch.where((point == end) & point.isinf(), 0.0, gap), point)
 
 
-def cut(x: Tensor) -> Tensor:
+def cut(x: Tensor, point: Tensor | None = None) -> Tensor:
     """Return ``x``, and zero where it is negative; at zero the derivative is one, in every version of torch.
 
     A gap that is closed can only open. What torch takes for the derivative of its own cuts where they bend
-    has changed between versions, and with a zero there no closed gap would ever be trained.
+    has changed between versions, and with a zero there no closed gap would ever be trained. Nor would one of which
+    the end was rounded to the other side of its point; so with ``point``, what is negative by rounding counts as zero.
 
     Example:
         >>> x = torch.tensor([-1.0, 0.0, 1.0], requires_grad=True)
@@ -254,9 +255,16 @@ def cut(x: Tensor) -> Tensor:
     """
     if not (x.requires_grad and torch.is_grad_enabled()):
         return x.clamp(min=0.0)
-    if torch.compiler.is_dynamo_compiling():
+    if not torch.compiler.is_dynamo_compiling():
+        return _Cut.apply(x, point)  # type: ignore[no-any-return, no-untyped-call]
+    if point is None:
         return torch.where(x < 0, 0.0, x)
-    return _Cut.apply(x)  # type: ignore[no-any-return, no-untyped-call]
+    return torch.where(x < _rounding(point), 0.0, torch.where(x < 0, x - x.detach(), x))
+
+
+def _rounding(point: Tensor) -> Tensor:
+    """Return how far below zero rounding may leave a gap that is closed."""
+    return -16 * torch.finfo(point.dtype).eps * point.detach().abs()
 
 
 def capped(x: Tensor, most: Tensor | float) -> Tensor:
@@ -270,14 +278,14 @@ class _Cut(torch.autograd.Function):
     """As fast as torch's own cut, which the derivative of a ``torch.where`` is not on a CPU."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
+    def forward(ctx: Any, x: Tensor, point: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, point)
         return x.clamp(min=0.0)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return torch.where(x < 0, 0.0, grad)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        x, point = ctx.saved_tensors
+        return torch.where(x < (0 if point is None else _rounding(point)), 0.0, grad), None
 
 
 def _register(cls: type[Interval], parts: tuple[str, ...]) -> None:

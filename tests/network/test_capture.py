@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import intervalnn as inn
+from intervalnn.network import search
 
 
 def bounds_of(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -311,6 +313,17 @@ def test_another_rank_or_dtype_is_captured_anew() -> None:
         assert torch.equal(net(x).point, net.model(x))
 
 
+class Plain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm, self.act = nn.Linear(3, 3), nn.LayerNorm(3), nn.ReLU()
+        self.factor, self.doubled, self.then, self.settings = 2.0, False, torch.tanh, {"shift": 1.0}
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.act(self.norm(self.layer(x))) * self.factor + self.settings["shift"]
+        return self.then(x + x if self.doubled else x)
+
+
 class Constants(Body):
     def __init__(self) -> None:
         super().__init__()
@@ -331,12 +344,45 @@ def test_tensors_that_are_not_registered_are_read_as_they_are_now() -> None:
     assert torch.equal(net(x).point, net.model(x))
 
 
-def test_a_changed_attribute_needs_refresh() -> None:
-    net = inn.IntervalNetwork(Constants().eval())
+CHANGES: dict[str, Callable[[Plain], None]] = {
+    "number": lambda model: setattr(model, "factor", 5.0),
+    "flag": lambda model: setattr(model, "doubled", True),
+    "function": lambda model: setattr(model, "then", torch.sigmoid),
+    "number of a layer of torch's": lambda model: setattr(model.norm, "eps", 1.0),
+    "class of a layer": lambda model: setattr(model.act, "__class__", nn.Tanh),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
+def test_a_changed_plain_attribute_is_seen(change: Callable[[Plain], None]) -> None:
+    net = inn.IntervalNetwork(Plain().eval())
+    x = torch.randn(2, 3)
+    before = net(x).point
+
+    change(net.model)
+
+    assert torch.equal(net(x).point, net.model(x))
+    assert not torch.equal(net(x).point, before)
+
+
+def test_attributes_that_alternate_cost_no_capture_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = inn.IntervalNetwork(Plain().eval())
+    x, captures, capture = torch.randn(2, 3), [], search.capture
+    monkeypatch.setattr(search, "capture", lambda *args: captures.append(args) or capture(*args))
+
+    for factor in (2.0, 3.0, 2.0, 3.0, 2.0):
+        net.model.factor = factor
+        assert torch.equal(net(x).point, net.model(x))
+
+    assert len(captures) == 2
+
+
+def test_what_a_forward_reads_beside_its_attributes_needs_refresh() -> None:
+    net = inn.IntervalNetwork(Plain().eval())
     x = torch.randn(2, 3)
     net(x)
 
-    net.model.factor = 5.0
+    net.model.settings["shift"] = 5.0
     net.refresh()
 
     assert torch.equal(net(x).point, net.model(x))

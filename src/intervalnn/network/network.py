@@ -206,8 +206,8 @@ class IntervalNetwork(ScoutedWeights):
     def refresh(self) -> None:
         """Forget what was captured and prepared: for changes to the model's Python side.
 
-        Parameters, buffers and gaps may change freely. Call this after changing an attribute that the model's
-        forward reads.
+        Parameters, buffers and gaps may change freely, and so may attributes of modules that are plain values or
+        functions. Call this after changing what else the model's forward reads: a dictionary, an object, a global.
         """
         self._search = Search()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import types
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 from intervalnn.interval import Interval
@@ -29,21 +31,29 @@ from intervalnn.torch_private import hooks_of, own_parameters
 
 __all__ = ["Search", "planned"]
 
+STATES = 3  # of a model, beside the one that it is in, of which programs are kept
+PLAIN = frozenset({
+    int, float, complex, bool, str, bytes, type(None), type, torch.dtype, torch.device, types.FunctionType,
+    types.BuiltinFunctionType,
+})  # fmt: skip
+Seen = tuple[nn.Module, Any, list[Any]]  # a module, its mode, and its plain attributes
+
 
 class Search:
     """Finds the programs for the calls of a network, and remembers them as long as the model stays as it is."""
 
     def __init__(self) -> None:
         self.programs = Programs()  # another one, rather than an empty one, where those known are out of date
-        self._seen: list[tuple[nn.Module, Any]] = []  # all modules of the model, and their modes
+        self._seen: list[Seen] = []  # all modules of the model, as they were
+        self._others: list[tuple[list[Seen], Programs]] = []  # of a model that was otherwise, the latest first
         self._held: list[int] = []  # parameters, by which a tie would show
         self._lock = threading.Lock()
 
     def plan(self, weights: ScoutedWeights, call: Call) -> Plan:
         """Return the program for a call, captured if need be, in its form over intervals."""
         modules = list(weights.model.modules())
-        seen = [(module, _mode_of(module)) for module in modules]
-        if any(mode is not False for _, mode in seen):
+        seen = [(module, _mode_of(module), _attributes_of(module)) for module in modules]
+        if any(mode is not False for _, mode, _ in seen):
             refuse_training(weights.model)
         refuse_elsewhere(call, weights.model, weights.gaps)
         held = [id(parameter) for module in modules for parameter in own_parameters(module).values()]
@@ -51,15 +61,26 @@ class Search:
         key = (call.key, weights.form, *autocast_dtypes(call))
         return programs.find(key, call.tensors) or _found_or_made(programs, key, weights, call)
 
-    def _known(self, weights: ScoutedWeights, seen: list[tuple[nn.Module, Any]], held: list[int]) -> Programs:
-        """Return what is known of the model: nothing, once a part of it was replaced or its mode was changed."""
+    def _known(self, weights: ScoutedWeights, seen: list[Seen], held: list[int]) -> Programs:
+        """Return what is known of the model as it is now: of its parts, their modes and their plain attributes.
+
+        A forward may set such an attribute, the size of its input say, so a few states are remembered.
+        """
         with self._lock:
             if seen != self._seen:
-                self.programs, self._seen = Programs(), seen
+                self._others = [(self._seen, self.programs), *self._others][:STATES]
+                known = [programs for other, programs in self._others if other == seen]
+                self.programs, self._seen = known[0] if known else Programs(), seen
             if held != self._held:
                 refuse_changed(weights)
             self._held = held
             return self.programs
+
+
+def _attributes_of(module: nn.Module) -> list[Any]:
+    """Return the class of a module, and those of its attributes that are plain values or functions."""
+    own = module.__dict__  # looked at in every call of a network, so fast
+    return [type(module), *[value for value in own.values() if type(value) in PLAIN]]
 
 
 def _mode_of(module: nn.Module) -> Any:
