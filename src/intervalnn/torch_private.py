@@ -23,7 +23,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.utils import parametrize
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _push_mode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 __all__ = [
     "GUARD_NAMES",
@@ -48,6 +48,7 @@ __all__ = [
     "keep_in_place",
     "key_of",
     "load_package",
+    "no_modes",
     "own_parameters",
     "pack",
     "push_function_modes",
@@ -93,6 +94,13 @@ def shallow_copy(module: Module) -> Module:
 
 
 # --- tensors and operations ---
+
+
+@contextlib.contextmanager
+def no_modes() -> Iterator[None]:
+    """Let torch compute with numbers while it captures a program with stand-ins."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
 
 
 def version_of(x: Tensor) -> int:

@@ -12,10 +12,11 @@ from torch.export import Dim, ExportedProgram
 
 from intervalnn.interval import Interval
 from intervalnn.network.call import Call, memory_shared
-from intervalnn.network.capture_errors import Following, untraceable
+from intervalnn.network.capture_errors import Following, reads_values, untraceable
 from intervalnn.network.flat import START, Flat
 from intervalnn.network.program import Program, at_start, program_of
 from intervalnn.network.quiet import quiet
+from intervalnn.network.settled import Settling
 from intervalnn.network.side_effects import refuse_side_effects, refuse_training
 from intervalnn.network.spelled_out import kept_whole
 from intervalnn.network.twin import Twin
@@ -54,12 +55,13 @@ def capture(model: nn.Module, call: Call, before: Sequence[Program] = ()) -> Pro
     refuse_training(model)
     points = [t.point if isinstance(t, Interval) else t for t in call.tensors]
     flat = Flat(Twin(model).module, call)
-    exported = undisturbed(lambda: _export(flat, points, before))
+    intervals = {place for place, x in enumerate(call.tensors) if isinstance(x, Interval)}
+    exported = undisturbed(lambda: _export(flat, points, before, Settling(model, points, intervals)))
     refuse_side_effects(exported, memory_shared(points))
-    return program_of(exported, model, flat.returned)
+    return program_of(exported, model, flat.returned, flat.read)
 
 
-def _export(flat: Flat, points: list[Tensor], before: Sequence[Program]) -> ExportedProgram:
+def _export(flat: Flat, points: list[Tensor], before: Sequence[Program], settling: Settling) -> ExportedProgram:
     def varies(i: int, d: int, n: int) -> bool:
         return n > 1 and (d == 0 or any(program.sizes[i][d] != n for program in before))
 
@@ -74,10 +76,19 @@ def _export(flat: Flat, points: list[Tensor], before: Sequence[Program]) -> Expo
                 program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
             return without_effect_tokens(kept_whole(program, lambda known: decomposed(known, *_decompositions())))
 
-    with contextlib.suppress(Exception):
-        return export({"tensors": varying})
-    try:  # with fixed sizes: torch then has fewer symbolic sizes, and other sizes are captured anew
-        return export(None)
+    def at_any_size() -> ExportedProgram:
+        with contextlib.suppress(Exception):
+            return export({"tensors": varying})
+        return export(None)  # with sizes that do not vary torch has less to reason about; others are captured anew
+
+    try:
+        try:
+            return at_any_size()
+        except Exception as error:
+            if not reads_values(error):
+                raise
+            flat.settle(settling)
+            return at_any_size()
     except Exception as error:
         raise untraceable(error, flat.model, START) from error
 

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from intervalnn.torch_private import has_gradient, pytree
 
-__all__ = ["Following", "UnexplainedError", "is_of_model", "line_of", "object_of_cpp", "untraceable"]
+__all__ = ["Following", "UnexplainedError", "is_of_model", "line_of", "object_of_cpp", "reads_values", "untraceable"]
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _PYTHON = sysconfig.get_path("stdlib") + os.sep
@@ -25,6 +25,7 @@ _LONGEST = 100  # characters of a line that are quoted
 _DATA, _SET_DATA = Tensor.data.__get__, Tensor.data.__set__  # type: ignore[attr-defined]
 _GRADIENTS = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}
 
+_OF_VALUES = "GuardOnDataDependentSymNode|DataDependentOutputException|DynamicOutputShapeException"
 _READS = "reads the value of a tensor into Python, where no interval can follow"
 _AS_NUMBER = (
     f"{_READS} (float(), int(), .item(), an index or a size); leave it a tensor, which multiplies and adds like a "
@@ -169,6 +170,11 @@ class Following(TorchFunctionMode):
         return _FOLLOWED.get(func, func)(*args, **(kwargs or {}))
 
 
+def reads_values(error: Exception) -> bool:
+    """Say whether torch could not follow since the model reads a value of a tensor, or takes a size from it."""
+    return bool(re.fullmatch(_OF_VALUES, type(error).__name__)) or "tolist() " in str(error)
+
+
 def untraceable(error: Exception, model: nn.Module, start: tuple[str, str]) -> ValueError:
     """Return the error that says in which line ``model`` does what torch cannot follow, and what to do.
 
@@ -220,7 +226,7 @@ def line_of(error: BaseException, start: tuple[str, str]) -> str:
 
 def is_of_model(file: str) -> bool:
     """Say whether a file may be where a model is written: neither in torch nor in Python itself."""
-    if file == __file__ or file.startswith((_TORCH, "<frozen", "<string", "<eval_with_key")):
+    if Path(file).parent == Path(__file__).parent or file.startswith((_TORCH, "<frozen", "<string", "<eval_with_key")):
         return False  # "<stdin>" and "<ipython-input-...>" are where models are written, too
     return file.startswith(_PACKAGES) or not file.startswith(_PYTHON)
 

@@ -64,6 +64,7 @@ class Witness:
             return
         if self.outputs[0] is None:
             refuse_call(self.model, self.call)
+        self._keep_what_was_read(program)
         weights = _weights(self.twin.module, self.model, program)
         found = [_parts(_replay(program, weights, tensors), program.returned) for tensors in self.inputs]
         for place, own in enumerate(self.outputs):
@@ -73,6 +74,14 @@ class Witness:
                 self._refuse(self._run(self.inputs[0]), found[0], 0)
         if self.draws_itself:
             raise ValueError(self._told("may return something else in each call"))
+
+    def _keep_what_was_read(self, program: Program) -> None:
+        """Leave those inputs in the second call as they are whose values the program holds for alone."""
+        places = {origin.index for origin in program.read if origin.kind == "input"}
+        if places:
+            given, other = self.inputs
+            self.inputs[1] = [given[place] if place in places else x for place, x in enumerate(other)]
+            self.outputs[1] = self._run(self.inputs[1])
 
     def _surroundings(self) -> Iterator[Callable[[], contextlib.AbstractContextManager[Any]]]:
         """Yield the surroundings in which the model runs on the given input once more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from torch import Tensor, fx, nn
@@ -9,6 +10,7 @@ from torch import Tensor, fx, nn
 from intervalnn.network.call import Call
 from intervalnn.network.capture_errors import is_of_model
 from intervalnn.network.parts import Structure
+from intervalnn.network.settled import Origin, Settling
 
 __all__ = ["START", "Flat", "where"]
 
@@ -19,6 +21,7 @@ class _Seen:
     """Holds what a capture shows: torch.export would undo an assignment to an attribute of the module itself."""
 
     returned: Structure | None = None
+    settling: Settling | None = None  # once the model was seen to read a value
 
 
 class Flat(nn.Module):
@@ -39,8 +42,22 @@ class Flat(nn.Module):
     def forward(self, *tensors: Tensor) -> list[Any]:
         """Call the model with these tensors in the place of the call's own, and take apart what it returns."""
         args, kwargs = self.call.rebuild(tensors)
-        leaves, self._seen.returned = Structure.of(self.model(*args, **kwargs))
+        settling = self._seen.settling
+        if settling is not None:
+            settling.begin(tensors, dict(self.model.named_buffers(remove_duplicate=False)))
+        with settling or contextlib.nullcontext():
+            leaves, self._seen.returned = Structure.of(self.model(*args, **kwargs))
         return leaves
+
+    def settle(self, settling: Settling) -> None:
+        """Let the model read settled values from now on."""
+        self._seen.settling = settling
+
+    @property
+    def read(self) -> tuple[Origin, ...]:
+        """What the values follow from that the model has read."""
+        settling = self._seen.settling
+        return () if settling is None else tuple(settling.read.values())
 
     @property
     def returned(self) -> Structure:

@@ -18,6 +18,7 @@ from intervalnn.interval import Interval
 from intervalnn.network.capture_errors import object_of_cpp
 from intervalnn.network.flat import where
 from intervalnn.network.parts import Structure
+from intervalnn.network.settled import Origin
 from intervalnn.table import aten
 from intervalnn.torch_private import GUARD_NAMES, guards_of
 
@@ -57,6 +58,7 @@ class Program:
         ranges: Least and largest value of each size that may vary.
         guards: Conditions on the sizes under which the program is the model's own.
         reads_layout: Whether it reads where in memory the entries of a tensor lie.
+        read: What the values follow from that the model has read while it was captured.
     """
 
     graph: fx.Graph
@@ -67,10 +69,15 @@ class Program:
     ranges: dict[str, tuple[float, float]]
     guards: list[CodeType]
     reads_layout: bool
+    read: tuple[Origin, ...] = ()
 
     def taking(self, x: Tensor | Interval) -> Tensor | Interval:
         """Return an input as the program takes it: at the start of its memory, if the program reads where it lies."""
         return at_start(x) if self.reads_layout and isinstance(x, Tensor) else x
+
+    def holds(self, model: nn.Module, tensors: Sequence[Tensor | Interval]) -> bool:
+        """Say whether the values are what they were that the model has read; on a GPU this waits for the device."""
+        return all(origin.holds(model, tensors) for origin in self.read)
 
     def fits(self, tensors: Sequence[Tensor | Interval]) -> bool:
         """Say whether the program holds for inputs of these sizes."""
@@ -91,7 +98,9 @@ _BUILTINS = {"max": max, "min": min, "abs": abs, "round": round, "int": int, "fl
 _KNOWN_TO_GUARDS = {"__builtins__": _BUILTINS, "math": math, "torch": torch, **GUARD_NAMES}
 
 
-def program_of(exported: ExportedProgram, model: nn.Module, returned: Structure) -> Program:
+def program_of(
+    exported: ExportedProgram, model: nn.Module, returned: Structure, read: tuple[Origin, ...] = ()
+) -> Program:
     """Return an exported program of :class:`intervalnn.network.flat.Flat` as one of the model inside of it.
 
     Raises:
@@ -110,6 +119,7 @@ def program_of(exported: ExportedProgram, model: nn.Module, returned: Structure)
         {str(size): (_number(r.lower), _number(r.upper)) for size, r in exported.range_constraints.items()},
         [compile(guard, "<guard>", "eval") for guard in guards_of(exported)],
         reads_layout,
+        read,
     )
 
 

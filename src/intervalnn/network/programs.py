@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from intervalnn.interval import Interval
 from intervalnn.network.plan import Plan
@@ -73,15 +73,19 @@ class Programs:
         with self._lock:
             return [plan for plan, own in self._plans.items() if own == key]
 
-    def find(self, key: Hashable, tensors: Sequence[Tensor | Interval]) -> Plan | None:
+    def find(self, key: Hashable, tensors: Sequence[Tensor | Interval], model: nn.Module) -> Plan | None:
         """Return the plan for a call, if there is one.
 
         Args:
             key: What such calls have in common, but for the sizes.
             tensors: Its tensors.
+            model: The model, of which a program may have read a buffer.
         """
         sizes = (key, *(tensor.shape for tensor in tensors))
-        plan = self._sizes.get(sizes) or next((p for p in self.like(key) if p.program.fits(tensors)), None)
+        plan = self._sizes.get(sizes)
+        if plan is None or not plan.program.holds(model, tensors):
+            like = (each for each in self.like(key) if each.program.fits(tensors))
+            plan = next((each for each in like if each.program.holds(model, tensors)), None)
         if plan is not None:
             self._use(plan, key, sizes)
         return plan

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import types
 from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from intervalnn.interval import Interval
 from intervalnn.network.call import Call
@@ -36,6 +37,9 @@ PLAIN = frozenset({
     int, float, complex, bool, str, bytes, type(None), type, torch.dtype, torch.device, types.FunctionType,
     types.BuiltinFunctionType,
 })  # fmt: skip
+CONTAINERS = (list, tuple, dict, set)
+LONGEST, DEEPEST = 1000, 8  # of containers that are looked into
+BOOKKEEPING = set(vars(nn.Module()))
 Seen = tuple[nn.Module, Any, list[Any]]  # a module, its mode, and its plain attributes
 
 
@@ -59,7 +63,7 @@ class Search:
         held = [id(parameter) for module in modules for parameter in own_parameters(module).values()]
         programs = self._known(weights, seen, held)
         key = (call.key, weights.form, *autocast_dtypes(call))
-        return programs.find(key, call.tensors) or _found_or_made(programs, key, weights, call)
+        return programs.find(key, call.tensors, weights.model) or _found_or_made(programs, key, weights, call)
 
     def _known(self, weights: ScoutedWeights, seen: list[Seen], held: list[int]) -> Programs:
         """Return what is known of the model as it is now: of its parts, their modes and their plain attributes.
@@ -78,9 +82,41 @@ class Search:
 
 
 def _attributes_of(module: nn.Module) -> list[Any]:
-    """Return the class of a module, and those of its attributes that are plain values or functions."""
+    """Return the class of a module, and its attributes as far as they are plain values, functions, or hold such."""
     own = module.__dict__  # looked at in every call of a network, so fast
-    return [type(module), *[value for value in own.values() if type(value) in PLAIN]]
+    found: list[Any] = [type(module)]
+    for name, value in own.items():
+        if type(value) in PLAIN:
+            found.append(value)
+        elif isinstance(value, CONTAINERS) and name not in BOOKKEEPING:
+            found.append(_inside(value))
+    return found
+
+
+def _inside(value: Any, depth: int = 0) -> Any:
+    """Return what a container holds, to be compared: plain values as they are, tensors and modules by identity."""
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, Tensor | nn.Module):
+        return _Itself(value)
+    if not isinstance(value, CONTAINERS) or depth == DEEPEST or len(value) > LONGEST:
+        return None
+    if isinstance(value, dict):
+        return [(key, _inside(item, depth + 1)) for key, item in value.items() if type(key) in PLAIN]
+    return [_inside(item, depth + 1) for item in value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Itself:
+    """An object that is equal to itself alone."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def _mode_of(module: nn.Module) -> Any:
@@ -96,7 +132,7 @@ def _found_or_made(programs: Programs, key: Hashable, weights: ScoutedWeights, c
 
     def find_or_make() -> Plan:
         with TURNS.alone(), own_random_numbers():
-            plan = programs.find(key, call.tensors)
+            plan = programs.find(key, call.tensors, weights.model)
             if plan is None:
                 plan = _made(weights, call, [each.program for each in programs.like(key)])
                 programs.add(plan, key)

@@ -129,6 +129,12 @@ def _beyond(made: Standalone, example: Example) -> Iterator[Example]:
 def _programs(net: IntervalNetwork, example: Example, dynamic: bool) -> Iterator[Program]:
     """Yield what the model computes: for any size of any dimension, for any batch, for these sizes alone."""
     batch = capture(net.model, example.call)
+    read = [origin.index for origin in batch.read if origin.kind == "input"]
+    if read:
+        raise ValueError(
+            f"{type(net.model).__name__} reads numbers of input {read[0]} (counted from 0) to choose its way or its "
+            "sizes, so a file would hold for these numbers alone; give what it reads as a plain number, not as a tensor"
+        )
     if dynamic:
         seen = [replace(batch, sizes=[(0,) * len(shape) for shape in example.shapes])]  # so that every size is new
         yield from (program for program in (capture(net.model, example.call, seen), batch) if any(_varying(program)))
