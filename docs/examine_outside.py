@@ -271,7 +271,7 @@ def apart(library: str, case: Case) -> Found:
     receiver, sender = context.Pipe(duplex=False)
 
     def work() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))  # SIGXCPU, before SIGKILL
         sender.send(asdict(examine(library, case)))
 
     process = context.Process(target=work)
@@ -284,8 +284,10 @@ def apart(library: str, case: Case) -> Found:
         found.reason = f"waited for more than {10 * SECONDS} s"
     except EOFError:
         process.join()
-        if process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL):
+        if process.exitcode == -signal.SIGXCPU:
             found.reason = f"took more than {SECONDS} s"
+        elif process.exitcode == -signal.SIGKILL:
+            found.reason = "was killed, most likely because the memory of this machine was full"
         else:
             found.kind, found.reason = "crashed", f"the process ended with code {process.exitcode}"
     finally:

@@ -33,7 +33,8 @@ _AS_NUMBER = (
 )
 _BRANCHES = (
     "branches on the value of a tensor; inside an interval both branches may be taken, so it cannot be bounded. Write "
-    "the choice with torch.where, clamp or relu, or keep it out of the model"
+    "the choice with torch.where, clamp or relu, or keep it out of the model. A tensor that no interval reaches, such "
+    "as a flag in a buffer, cannot be read either; make it an argument or an attribute that is no tensor"
 )
 _NO_FAKE = (
     "calls an operation whose result torch cannot describe without computing it; use dense tensors and torch's own "

@@ -49,7 +49,11 @@ class Weight:
         """Return the tensor as the model has it now, or a constant of the program."""
         value = getattr(self.owner, self.name, None)
         value = value if isinstance(value, Tensor) else self.constant
-        assert value is not None
+        if value is None:
+            raise ValueError(
+                f"the model has no tensor '{self.full or self.name}' any more, which it had at the first call; call "
+                "net.refresh() to capture it as it is now"
+            )
         return value
 
     def around(self, point: Tensor, gap_dtype: torch.dtype | None) -> Any:

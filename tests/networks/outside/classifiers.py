@@ -45,7 +45,7 @@ TIMM = [
     timm("coatnet_nano_rw_224", 64, img_size=64),
     timm("ghostnet_050"),
     timm("res2net50_14w_8s"),
-    timm("nfnet_l0"),
+    timm("nfnet_l0", depths=(1, 1, 1, 1), channels=(64, 64, 128, 128), group_size=8, num_features=128),
     timm("hardcorenas_a"),
     timm("efficientformer_l1", 224),
     timm("xcit_nano_12_p16_224", img_size=32, depth=1, embed_dim=16, num_heads=2),
