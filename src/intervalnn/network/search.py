@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import types
 from collections.abc import Collection, Hashable, Sequence
@@ -84,26 +85,24 @@ class Search:
 def _attributes_of(module: nn.Module) -> list[Any]:
     """Return the class of a module, and its attributes as far as they are plain values, functions, or hold such."""
     own = module.__dict__  # looked at in every call of a network, so fast
-    found: list[Any] = [type(module)]
-    for name, value in own.items():
-        if type(value) in PLAIN:
-            found.append(value)
-        elif isinstance(value, CONTAINERS) and name not in BOOKKEEPING:
-            found.append(_inside(value))
-    return found
+    values = [own[name] for name in _beside_bookkeeping(tuple(own))]
+    return [type(module), *[x if type(x) in PLAIN else _inside(x) for x in values]]
+
+
+@functools.lru_cache(maxsize=4096)
+def _beside_bookkeeping(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in BOOKKEEPING)
 
 
 def _inside(value: Any, depth: int = 0) -> Any:
     """Return what a container holds, to be compared: plain values as they are, tensors and modules by identity."""
-    if type(value) in PLAIN:
-        return value
-    if isinstance(value, Tensor | nn.Module):
+    if isinstance(value, (Tensor, nn.Module)):
         return _Itself(value)
     if not isinstance(value, CONTAINERS) or depth == DEEPEST or len(value) > LONGEST:
         return None
     if isinstance(value, dict):
-        return [(key, _inside(item, depth + 1)) for key, item in value.items() if type(key) in PLAIN]
-    return [_inside(item, depth + 1) for item in value]
+        return [*value, *_inside([*value.values()], depth)] if PLAIN.issuperset(map(type, value)) else None
+    return [item if type(item) in PLAIN else _inside(item, depth + 1) for item in value]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
