@@ -70,13 +70,20 @@ NFLOWS = [
 def normflows(name: str, layers: Callable[[Any], list[Any]], inputs: Callable[[], Inputs] | None = None) -> Case:
     def build() -> nn.Module:
         nf = of("normflows")
-        return Call(nf.NormalizingFlow(nf.distributions.DiagGaussian(4), layers(nf)), density)
+        return _begun(Call(nf.NormalizingFlow(nf.distributions.DiagGaussian(4), layers(nf)), density), 4)
 
     return network(name, build, inputs or real(4, 4), rel=1e-4)
 
 
 def _glow() -> nn.Module:
-    return Call(of("normflows").flows.GlowBlock(8, 6), lambda block, z: block.inverse(z))
+    return _begun(Call(of("normflows").flows.GlowBlock(8, 6), lambda block, z: block.inverse(z)), 8, 4, 4)
+
+
+def _begun(model: nn.Module, *shape: int) -> nn.Module:
+    """Return a model that has seen a batch, by which layers such as act norm set their weights in the first call."""
+    with torch.no_grad():
+        model(torch.randn(16, *shape))
+    return model
 
 
 def _mlp(nf: Any) -> Any:
