@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import intervalnn as inn
 from intervalnn.evaluation.cost import seconds, versions
 from intervalnn.network import search
-from intervalnn.network.call import Call
-from intervalnn.network.faithful import Witness
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.faithful import Witness
 from intervalnn.paper.models import UNet
 from networks import zoo
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 import measure
 import prepare
-from intervalnn.network.quiet import quiet
+from intervalnn.network.capture.quiet import quiet
 from intervalnn.paper.models import UNet
 from intervalnn.saving.exporting import export
 

@@ -14,8 +14,8 @@ from torch import nn
 from torch._export.utils import _collect_all_valid_cia_ops
 from torch._ops import OpOverload, OpOverloadPacket
 
-from intervalnn.network.quiet import _Muted, _Pattern
-from intervalnn.network.undisturbed import TABLES
+from intervalnn.network.capture.quiet import _Muted, _Pattern
+from intervalnn.network.capture.undisturbed import TABLES
 
 __all__ = ["Snapshot"]
 
@@ -98,5 +98,6 @@ def _own_marks(loggers: list[tuple[str, logging.Logger]]) -> Iterator[str]:
         yield "a filter of warnings is left"
     if any(isinstance(stream, _Muted) for stream in (sys.stdout, sys.stderr)):
         yield "a muted stream is left"
-    if any(f.__module__ == "intervalnn.network.quiet" for _, logger in loggers for f in logger.filters if callable(f)):
+    filters = [each for _, logger in loggers for each in logger.filters if callable(each)]
+    if any(each.__module__ == "intervalnn.network.capture.quiet" for each in filters):
         yield "a filter of logs is left"

@@ -16,10 +16,10 @@ ON_THE_NET = {"requests", "urllib.request", "http.client", "httpx", "aiohttp", "
 
 # What stands in one place, and why it may.
 ALLOWED = {
-    ("network/program.py", "eval"): "torch's own guards, made by this process",
-    ("network/program.py", "compile"): "the same",
+    ("network/capture/program.py", "eval"): "torch's own guards, made by this process",
+    ("network/capture/program.py", "compile"): "the same",
     (
-        "network/parts.py",
+        "network/capture/parts.py",
         "pickle",
     ): "arguments of a call, taken apart and put together in this process; never from a file",
     ("cli/weights.py", "pickle"): "the name of the error by which torch refuses a file; nothing is unpickled",

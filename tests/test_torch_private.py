@@ -18,7 +18,7 @@ from torch.nn.utils import parametrizations, parametrize
 
 import intervalnn
 from intervalnn import torch_private
-from intervalnn.network.capture import _decompositions
+from intervalnn.network.capture.capture import _decompositions
 
 SOURCES = sorted(set(Path(intervalnn.__file__).parent.rglob("*.py")) - {Path(torch_private.__file__)})
 OUTSIDE = {"_asdict", "_replace"}  # public methods of named tuples, although they begin so

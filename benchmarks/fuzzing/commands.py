@@ -21,7 +21,7 @@ from fuzzing.lines import LEAVES, Line, drawn
 from fuzzing.project import project
 from fuzzing.running import Ended, run, run_as_process
 from intervalnn.cli.config import ConfigError, from_sources, options_of
-from intervalnn.cli.config.sections import Calibrate
+from intervalnn.cli.config.every_option import Calibrate
 from intervalnn.cli.screen import describe
 from intervalnn.evaluation.results import Results
 

@@ -84,8 +84,8 @@ def rule(
             function of the arguments that says which.
         prepare: See :class:`Rule`.
         hidden: Outputs that cannot be intervals (indices, say), with the reason.
-        discrete: Take a :class:`~intervalnn.rules.answers.Discrete` as it is, an answer or a whole number that may
-            change inside an interval; else it is converted to floating point before, as torch itself does.
+        discrete: Take a :class:`~intervalnn.rules.discrete_values.Discrete` as it is: an answer or a whole number
+            that may change inside an interval; else it is converted to floating point before, as torch itself does.
         complexes: Whether the function bounds complex numbers too. They have no order, and their intervals are
             boxes with gaps for the real and for the imaginary part; unless a rule says so, they are refused.
         replace: Replace a rule that is there already, instead of refusing to.

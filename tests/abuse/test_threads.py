@@ -132,7 +132,7 @@ def test_recomputing_is_a_matter_of_one_thread() -> None:
 
 
 def _way(net: inn.IntervalNetwork, x: torch.Tensor) -> Any:
-    from intervalnn.network.call import Call
+    from intervalnn.network.capture.call import Call
 
     return net._look_up(Call.of((x,), {}))[1]
 

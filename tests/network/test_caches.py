@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, vector_to_parameters
 
 import intervalnn as inn
-from intervalnn.network import kept, programs, search
-from intervalnn.network.kept import Kept
+from intervalnn.network import programs, search
+from intervalnn.network.capture import kept
+from intervalnn.network.capture.kept import Kept
 from intervalnn.network.programs import PREPARED, PROGRAMS, SIZES, Programs, Recent
 
 Net = inn.IntervalNetwork

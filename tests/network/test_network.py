@@ -17,8 +17,8 @@ from torch.nn.utils import parametrize
 
 import intervalnn as inn
 from counting import convolutions
-from intervalnn.network import given
-from intervalnn.network.lift import Lifted
+from intervalnn.network.capture import given
+from intervalnn.network.lifting.lift import Lifted
 
 
 class Net(nn.Module):

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 import intervalnn as inn
-from intervalnn.network.call import Call
-from intervalnn.network.capture import capture
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.capture import capture
 from intervalnn.network.search import planned
 from intervalnn.rules.products.factors import Repeated
 

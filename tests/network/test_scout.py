@@ -17,8 +17,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import intervalnn as inn
 from intervalnn.data.tiling import predict_tiled
-from intervalnn.network.scout import Scout
-from intervalnn.network.scouted import features_of, scouts_of
+from intervalnn.network.scouts.scout import Scout
+from intervalnn.network.scouts.scouted import features_of, scouts_of
 
 SMALL = Scout(width=4, depth=1)
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from intervalnn.network.turns import Turns
+from intervalnn.network.capture.turns import Turns
 
 
 def test_many_run_together_and_one_alone() -> None:

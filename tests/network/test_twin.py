@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import intervalnn as inn
-from intervalnn.network.twin import Twin
+from intervalnn.network.capture.twin import Twin
 
 X = torch.linspace(-1.0, 2.0, 6).reshape(2, 3)
 

@@ -17,8 +17,8 @@ import torch.export.exported_program as exporting
 from torch import Tensor, nn
 
 import intervalnn as inn
-from intervalnn.network.quiet import quiet
-from intervalnn.network.undisturbed import TABLES, undisturbed
+from intervalnn.network.capture.quiet import quiet
+from intervalnn.network.capture.undisturbed import TABLES, undisturbed
 from leftovers import Snapshot
 
 

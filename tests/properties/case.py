@@ -14,7 +14,7 @@ from torch._ops import OpOverload
 
 import intervalnn as inn
 from intervalnn import Interval
-from intervalnn.rules.answers import Discrete
+from intervalnn.rules.discrete_values import Discrete
 
 Ends: TypeAlias = tuple[Tensor, Tensor]  # of an interval
 # How intervals can lie: on either side of zero or across it, with gaps missing, tiny or large.

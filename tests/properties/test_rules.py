@@ -113,7 +113,7 @@ def test_wider_arguments_never_give_narrower_bounds(case: Case) -> None:
 
 
 def _promises_sign(case: Case, entry: Rule) -> bool:
-    """Say whether the result is promised not to be negative, as :mod:`intervalnn.network.lift` reads the table."""
+    """Say whether the result is promised not to be negative, as the lifting reads the table."""
     numbers = [case.args[i] for i in entry.takes if i < len(case.args)] + list(case.kwargs.values())
     if any(isinstance(x, int | float) and x < 0 for x in numbers):
         return False

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 import intervalnn as inn
 from counting import convolutions
-from intervalnn.network import rewrites
+from intervalnn.network.lifting import rewrites
 from intervalnn.rules.products.repeats import Repeats
 from intervalnn.table import RULES, Rule
 from widened import around

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 import click
 
 from intervalnn.cli.config import Option
-from intervalnn.cli.config.sections import Model
+from intervalnn.cli.config.every_option import Model
 from intervalnn.cli.config.values import LARGEST, arms
 
 __all__ = ["TitledOption", "as_flag", "model_flags"]

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from rich.progress import track
 
-from intervalnn.cli.config.sections import Predict
+from intervalnn.cli.config.every_option import Predict
 from intervalnn.cli.inputs import Input, inputs_in
 from intervalnn.cli.loaders import dtype_of, tried
 from intervalnn.data import Volume, read

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from torch import nn
 
 from intervalnn.cli import config
-from intervalnn.cli.config.sections import Model, Network
+from intervalnn.cli.config.every_option import Model, Network
 from intervalnn.cli.references import call, resolve
 from intervalnn.cli.weights import fill, read_weights
 from intervalnn.network.network import IntervalNetwork

@@ -17,7 +17,7 @@ from intervalnn.cli.extras import require
 from intervalnn.cli.screen import Screen, Stopped
 
 if TYPE_CHECKING:
-    from intervalnn.cli.config.sections import Predict
+    from intervalnn.cli.config.every_option import Predict
     from intervalnn.cli.jobs import Job
 
 __all__ = ["predict"]

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.network.call import Call
-from intervalnn.network.given import refuse_input
-from intervalnn.network.parts import Structure
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.given import refuse_input
+from intervalnn.network.capture.parts import Structure
 
 __all__ = ["cut", "joined"]
 

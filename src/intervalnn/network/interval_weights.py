@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.accepted import refuse_not_finite
+from intervalnn.network.capture.accepted import refuse_not_finite
+from intervalnn.network.capture.program import Program
 from intervalnn.network.gaps import Gaps, Kind
 from intervalnn.network.layers import Layers, chosen, did_you_mean, last, tied
-from intervalnn.network.lift import Form
+from intervalnn.network.lifting.lift import Form
 from intervalnn.network.plan import refuse_other
-from intervalnn.network.program import Program
 
 __all__ = ["IntervalWeights", "choose_by", "gaps_in", "refuse_changed"]
 

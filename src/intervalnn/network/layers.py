@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from intervalnn.network.program import Program
+from intervalnn.network.capture.program import Program
 from intervalnn.table import lookup
 
 __all__ = ["Layers", "chosen", "did_you_mean", "last", "layer_of", "tied"]

@@ -12,20 +12,20 @@ from torch import Tensor, nn
 
 from intervalnn.calibration.guarantee import Offsets, solve_offsets
 from intervalnn.interval import Interval
-from intervalnn.network.accepted import gap_dtype_of, refuse_model
-from intervalnn.network.call import Call
+from intervalnn.network.capture.accepted import gap_dtype_of, refuse_model
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.given import refuse_call_from_here, refuse_inputs
+from intervalnn.network.capture.parts import Structure
 from intervalnn.network.compiling import compiled
 from intervalnn.network.cutting import cut, joined
 from intervalnn.network.explanation import Explanation
 from intervalnn.network.gaps import Kind
-from intervalnn.network.given import refuse_call_from_here, refuse_inputs
 from intervalnn.network.layers import Layers
-from intervalnn.network.lift import Form
-from intervalnn.network.parts import Structure
+from intervalnn.network.lifting.lift import Form
 from intervalnn.network.plan import Plan
 from intervalnn.network.recompute import recomputing, way_now
-from intervalnn.network.scout import Scout
-from intervalnn.network.scouted import ScoutedWeights, normalise
+from intervalnn.network.scouts.scout import Scout
+from intervalnn.network.scouts.scouted import ScoutedWeights, normalise
 from intervalnn.network.search import Search
 from intervalnn.network.sensitivities import looks, mean_gap, slopes
 from intervalnn.network.ways import Way, bounds, uncompiled

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, fx, nn
 
 from intervalnn.interval import Interval
+from intervalnn.network.capture.kept import Kept
+from intervalnn.network.capture.program import Program
 from intervalnn.network.gaps import Gaps
-from intervalnn.network.kept import Kept
-from intervalnn.network.lift import Form, Lifted, Placed, lift, whole
-from intervalnn.network.program import Program
+from intervalnn.network.lifting.lift import Form, Lifted, Placed, lift, whole
 from intervalnn.rules.products.gpu import for_compiler
 from intervalnn.torch_private import keep_in_place
 

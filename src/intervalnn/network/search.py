@@ -13,21 +13,21 @@ import torch
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.call import Call
-from intervalnn.network.capture import capture
-from intervalnn.network.capture_errors import UnexplainedError
-from intervalnn.network.failures import refuse_call
-from intervalnn.network.faithful import Witness, own_random_numbers
-from intervalnn.network.given import autocast_dtypes, refuse_elsewhere, refuse_no_tensor
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.capture import capture
+from intervalnn.network.capture.capture_errors import UnexplainedError
+from intervalnn.network.capture.failures import refuse_call
+from intervalnn.network.capture.faithful import Witness, own_random_numbers
+from intervalnn.network.capture.given import autocast_dtypes, refuse_elsewhere, refuse_no_tensor
+from intervalnn.network.capture.program import Program
+from intervalnn.network.capture.side_effects import refuse_training
+from intervalnn.network.capture.turns import TURNS
+from intervalnn.network.capture.undisturbed import undisturbed
 from intervalnn.network.interval_weights import gaps_in, refuse_changed
 from intervalnn.network.plan import Plan
-from intervalnn.network.program import Program
 from intervalnn.network.programs import Programs
-from intervalnn.network.scouted import ScoutedWeights, choose_all_by, scouts_of
-from intervalnn.network.scouting import placed
-from intervalnn.network.side_effects import refuse_training
-from intervalnn.network.turns import TURNS
-from intervalnn.network.undisturbed import undisturbed
+from intervalnn.network.scouts.scouted import ScoutedWeights, choose_all_by, scouts_of
+from intervalnn.network.scouts.scouting import placed
 from intervalnn.table import MissingRuleError
 from intervalnn.torch_private import hooks_of, own_parameters
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.network.call import Call
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.given import recordable
+from intervalnn.network.capture.turns import TURNS
 from intervalnn.network.gaps import Gaps
-from intervalnn.network.given import recordable
 from intervalnn.network.plan import Plan
 from intervalnn.network.recompute import recomputed
-from intervalnn.network.scout import Looking, Widening
-from intervalnn.network.turns import TURNS
+from intervalnn.network.scouts.scout import Looking, Widening
 from intervalnn.network.ways import Way, outputs
 
 __all__ = ["looks", "mean_gap", "slopes"]
@@ -41,7 +41,7 @@ def slopes(plan: Plan, gaps: Mapping[str, Gaps], call: Call, way: Way) -> dict[s
 
 
 def looks(plan: Plan, call: Call) -> list[Tensor]:
-    """Return what :class:`intervalnn.network.scout.Looking` sums up of each value that a program's scouts read.
+    """Return what :class:`intervalnn.network.scouts.scout.Looking` sums up of each value that a program's scouts read.
 
     Args:
         plan: The program for the call.

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, fx, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.call import Call
-from intervalnn.network.failures import refuse_failure
-from intervalnn.network.given import given
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.failures import refuse_failure
+from intervalnn.network.capture.given import given
+from intervalnn.network.capture.turns import TURNS
 from intervalnn.network.plan import Plan, Prepared
-from intervalnn.network.turns import TURNS
 from intervalnn.torch_private import pytree
 
 __all__ = ["Way", "bounds", "outputs", "uncompiled"]

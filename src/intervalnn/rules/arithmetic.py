@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval, cut, plus
-from intervalnn.rules.answers import Discrete
+from intervalnn.rules.discrete_values import Discrete
 from intervalnn.table import apply, aten, rule
 
 Operand = Interval | Tensor | float

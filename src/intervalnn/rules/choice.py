@@ -10,9 +10,9 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 from intervalnn.rules import structure
-from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import around, gap_dtype_for, most, point_of
 from intervalnn.rules.complexes import box, parts
+from intervalnn.rules.discrete_values import Discrete
 from intervalnn.table import aten, rule
 
 Value = Interval | Discrete | Tensor | float

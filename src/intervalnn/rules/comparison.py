@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import point_of
+from intervalnn.rules.discrete_values import Discrete
 from intervalnn.table import aten, rule
 
 Value = Interval | Discrete | Tensor | float

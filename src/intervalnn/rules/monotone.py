@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import gap_dtype_for, point_of, still, unmoved
+from intervalnn.rules.discrete_values import Discrete
 from intervalnn.table import aten, rule
 
 Function = Callable[..., Tensor]

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import known_ends
 from intervalnn.rules.comparison import has_ends, reach
+from intervalnn.rules.discrete_values import Discrete
 from intervalnn.table import aten, rule
 
 

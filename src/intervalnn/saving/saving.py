@@ -17,8 +17,8 @@ from intervalnn.calibration.guarantee import Offsets
 from intervalnn.files.container import read, write
 from intervalnn.network.gaps import Kind
 from intervalnn.network.network import IntervalNetwork
-from intervalnn.network.scout import Widening
-from intervalnn.network.scouted import scouts_of, take_scouts
+from intervalnn.network.scouts.scout import Widening
+from intervalnn.network.scouts.scouted import scouts_of, take_scouts
 from intervalnn.prediction import Prediction, stand_in
 from intervalnn.saving.fingerprint import difference, fingerprint, named_tensors
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from intervalnn.network.call import Call
-from intervalnn.network.scouted import features_of, gaps_of, normalise
+from intervalnn.network.capture.call import Call
+from intervalnn.network.scouts.scouted import features_of, gaps_of, normalise
 from intervalnn.training.job import Job
 from intervalnn.training.optimiser import Proportional
 from intervalnn.training.recipe import Recipe

@@ -5,8 +5,8 @@ each command has a table of its own. What is set with ``--set`` wins over the fi
 over both. Paths are taken from the folder that the command runs in, wherever the file lies.
 """
 
+from intervalnn.cli.config.every_option import Config, Flag
 from intervalnn.cli.config.options import Option, options_of, settings
-from intervalnn.cli.config.sections import Config, Flag
 from intervalnn.cli.config.sources import from_sources
 from intervalnn.cli.config.values import ConfigError, did_you_mean
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from intervalnn.cli.config.sections import Config, Flag
+from intervalnn.cli.config.every_option import Config, Flag
 
 __all__ = ["Option", "hints", "options_of", "sections", "settings"]
 
@@ -73,7 +73,7 @@ def settings(table: Any, *names: str) -> dict[str, Any]:
     """Return those of the named options that have a value, for a function that knows its own defaults.
 
     Example:
-        >>> from intervalnn.cli.config.sections import Fit
+        >>> from intervalnn.cli.config.every_option import Fit
         >>> settings(Fit(epochs=3), "epochs", "lr")
         {'epochs': 3}
     """

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
+from intervalnn.cli.config.every_option import Config
 from intervalnn.cli.config.options import hints, options_of, sections
-from intervalnn.cli.config.sections import Config
 from intervalnn.cli.config.values import ConfigError, did_you_mean, shown, value_of
 
 __all__ = ["from_sources"]

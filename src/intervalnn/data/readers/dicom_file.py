@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from intervalnn.data.readers.dicom_size import check_frame, plain
+from intervalnn.data.readers.dicom_unpacked import check_frame, plain
 from intervalnn.data.readers.skipped import Unreadable
 from intervalnn.data.readers.sources import Options
 from intervalnn.data.readers.units import AIR, finite

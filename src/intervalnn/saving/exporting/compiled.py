@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from intervalnn.network.quiet import quiet
+from intervalnn.network.capture.quiet import quiet
 from intervalnn.saving.exporting.runtime import Run
 from intervalnn.saving.exporting.standalone import Standalone
 from intervalnn.torch_private import compiled_ahead, load_package, pack

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.call import Call
-from intervalnn.network.side_effects import refuse_training
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.side_effects import refuse_training
 from intervalnn.saving.exporting.names import apart, joined_name
 from intervalnn.torch_private import pytree
 

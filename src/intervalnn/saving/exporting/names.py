@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from intervalnn.network.parts import is_plain
+from intervalnn.network.capture.parts import is_plain
 from intervalnn.prediction import Prediction
 from intervalnn.torch_private import pytree
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from intervalnn.network.flat import where
-from intervalnn.network.quiet import quiet
-from intervalnn.network.undisturbed import undisturbed
+from intervalnn.network.capture.flat import where
+from intervalnn.network.capture.quiet import quiet
+from intervalnn.network.capture.undisturbed import undisturbed
 from intervalnn.saving.exporting.compiled import open_compiled, write_compiled
 from intervalnn.saving.exporting.runtime import Run, Runtime
 from intervalnn.saving.exporting.standalone import Standalone

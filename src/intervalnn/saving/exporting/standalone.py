@@ -13,12 +13,12 @@ from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
 
 from intervalnn.interval import Interval
-from intervalnn.network.capture import capture
+from intervalnn.network.capture.capture import capture
+from intervalnn.network.capture.program import Program
+from intervalnn.network.capture.quiet import quiet
+from intervalnn.network.capture.undisturbed import undisturbed
 from intervalnn.network.network import IntervalNetwork
-from intervalnn.network.program import Program
-from intervalnn.network.quiet import quiet
 from intervalnn.network.search import planned
-from intervalnn.network.undisturbed import undisturbed
 from intervalnn.prediction import Prediction
 from intervalnn.saving.exporting.example import Example
 from intervalnn.saving.exporting.names import flat

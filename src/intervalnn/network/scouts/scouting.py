@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor, fx
 
-from intervalnn.network.lift import Placed
-from intervalnn.network.program import Program
-from intervalnn.network.ranges import range_of
-from intervalnn.network.scout import Features, Lies, Scout, Widening
-from intervalnn.network.taps import Fit, Tap, chosen, fitting, sizes, taps_of
+from intervalnn.network.capture.program import Program
+from intervalnn.network.lifting.lift import Placed
+from intervalnn.network.scouts.ranges import range_of
+from intervalnn.network.scouts.scout import Features, Lies, Scout, Widening
+from intervalnn.network.scouts.taps import Fit, Tap, chosen, fitting, sizes, taps_of
 
 __all__ = ["new_scouts", "placed"]
 

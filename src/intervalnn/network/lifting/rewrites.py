@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import fx
 
-from intervalnn.network.facts import Fact, Facts, is_discrete, is_real
-from intervalnn.network.program import Program
+from intervalnn.network.capture.program import Program
+from intervalnn.network.lifting.facts import Fact, Facts, is_discrete, is_real
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.rules.products.factors import Repeated, joined
 from intervalnn.rules.products.layers import prepare_layer, stretches

@@ -25,7 +25,7 @@ from torch.nn import functional
 
 from intervalnn.interval import Interval, capped, cut
 from intervalnn.network.gaps import Gaps
-from intervalnn.network.taps import Fit
+from intervalnn.network.scouts.taps import Fit
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.torch_private import shallow_copy
 

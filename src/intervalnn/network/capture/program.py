@@ -15,10 +15,10 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from intervalnn.interval import Interval
-from intervalnn.network.capture_errors import object_of_cpp
-from intervalnn.network.flat import where
-from intervalnn.network.parts import Structure
-from intervalnn.network.settled import Origin
+from intervalnn.network.capture.capture_errors import object_of_cpp
+from intervalnn.network.capture.flat import where
+from intervalnn.network.capture.parts import Structure
+from intervalnn.network.capture.settled import Origin
 from intervalnn.table import aten
 from intervalnn.torch_private import GUARD_NAMES, guards_of
 
@@ -101,7 +101,7 @@ _KNOWN_TO_GUARDS = {"__builtins__": _BUILTINS, "math": math, "torch": torch, **G
 def program_of(
     exported: ExportedProgram, model: nn.Module, returned: Structure, read: tuple[Origin, ...] = ()
 ) -> Program:
-    """Return an exported program of :class:`intervalnn.network.flat.Flat` as one of the model inside of it.
+    """Return an exported program of :class:`intervalnn.network.capture.flat.Flat` as one of the model inside of it.
 
     Raises:
         ValueError: If it holds an object of C++.

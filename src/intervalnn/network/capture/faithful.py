@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, fx, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.call import Call
-from intervalnn.network.failures import refuse_call
-from intervalnn.network.parts import Structure, is_plain
-from intervalnn.network.program import Program, laid_out
-from intervalnn.network.twin import Twin
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.failures import refuse_call
+from intervalnn.network.capture.parts import Structure, is_plain
+from intervalnn.network.capture.program import Program, laid_out
+from intervalnn.network.capture.twin import Twin
 
 __all__ = ["Witness", "own_random_numbers"]
 

@@ -11,16 +11,16 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from intervalnn.interval import Interval
-from intervalnn.network.call import Call, memory_shared
-from intervalnn.network.capture_errors import Following, reads_values, untraceable
-from intervalnn.network.flat import START, Flat
-from intervalnn.network.program import Program, at_start, program_of
-from intervalnn.network.quiet import quiet
-from intervalnn.network.settled import Settling
-from intervalnn.network.side_effects import refuse_side_effects, refuse_training
-from intervalnn.network.spelled_out import kept_whole
-from intervalnn.network.twin import Twin
-from intervalnn.network.undisturbed import undisturbed
+from intervalnn.network.capture.call import Call, memory_shared
+from intervalnn.network.capture.capture_errors import Following, reads_values, untraceable
+from intervalnn.network.capture.flat import START, Flat
+from intervalnn.network.capture.program import Program, at_start, program_of
+from intervalnn.network.capture.quiet import quiet
+from intervalnn.network.capture.settled import Settling
+from intervalnn.network.capture.side_effects import refuse_side_effects, refuse_training
+from intervalnn.network.capture.spelled_out import kept_whole
+from intervalnn.network.capture.twin import Twin
+from intervalnn.network.capture.undisturbed import undisturbed
 from intervalnn.table import RULES, aten, overloads
 from intervalnn.torch_private import OpOverload, decomposed, itself_alone, without_effect_tokens
 

@@ -1,4 +1,4 @@
-"""Sections: what every command can be told, once, for the command line and for files alike."""
+"""Every option of every command, in sections: said once, for the command line and for files alike."""
 
 from __future__ import annotations
 

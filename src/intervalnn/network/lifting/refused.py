@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from intervalnn.network.facts import Facts, is_discrete, is_truth
-from intervalnn.network.flat import where
+from intervalnn.network.capture.flat import where
+from intervalnn.network.lifting.facts import Facts, is_discrete, is_truth
 from intervalnn.table import MissingRuleError, Rule, aten, bound_of, by_position, why_not
 from intervalnn.torch_private import OpOverload, arguments_of, pytree
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.accepted import refuse_special
-from intervalnn.network.call import Call
-from intervalnn.network.turns import TURNS
+from intervalnn.network.capture.accepted import refuse_special
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.turns import TURNS
 from intervalnn.torch_private import in_transform, is_traced, pytree
 
 __all__ = ["autocast_dtypes", "given", "recordable", "refuse_call_from_here", "refuse_elsewhere", "refuse_inputs"]

@@ -9,13 +9,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from intervalnn.interval import Interval
+from intervalnn.network.capture.program import Program
 from intervalnn.network.gaps import Gaps, Kind
 from intervalnn.network.interval_weights import IntervalWeights, choose_by
 from intervalnn.network.layers import Layers
-from intervalnn.network.lift import Form
-from intervalnn.network.program import Program
-from intervalnn.network.scout import Scout, Widening
-from intervalnn.network.scouting import new_scouts
+from intervalnn.network.lifting.lift import Form
+from intervalnn.network.scouts.scout import Scout, Widening
+from intervalnn.network.scouts.scouting import new_scouts
 
 __all__ = ["ScoutedWeights", "choose_all_by", "features_of", "gaps_of", "normalise", "scouts_of", "take_scouts"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor, fx
 
+from intervalnn.network.capture.program import Program
 from intervalnn.network.layers import did_you_mean, layer_of
-from intervalnn.network.program import Program
 from intervalnn.table import lookup
 
 __all__ = ["Fit", "Tap", "chosen", "fitting", "sizes", "taps_of"]

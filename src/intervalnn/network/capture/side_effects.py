@@ -9,7 +9,7 @@ from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind, OutputSpec
 
-from intervalnn.network.flat import where
+from intervalnn.network.capture.flat import where
 from intervalnn.table import MissingRuleError, lookup, why_not
 from intervalnn.torch_private import BatchNorm, Dropout
 
@@ -38,7 +38,8 @@ def refuse_side_effects(exported: ExportedProgram, shared: list[int]) -> None:
 
     Args:
         exported: The program.
-        shared: For each input the first one that shares its memory; see :func:`intervalnn.network.call.memory_shared`.
+        shared: For each input the first one that shares its memory, as
+            :func:`intervalnn.network.capture.call.memory_shared` returns it.
     """
     inputs = list(exported.graph_signature.user_inputs)
     several = {place for place, first in enumerate(shared) if shared.count(first) > 1}

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from intervalnn.interval import Interval
 from intervalnn.rules import activations, monotone, sorting, structure
-from intervalnn.rules.answers import Discrete
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.rules.comparison import unequal
+from intervalnn.rules.discrete_values import Discrete
 from intervalnn.table import MissingRuleError, Rule, aten
 from intervalnn.torch_private import pytree
 

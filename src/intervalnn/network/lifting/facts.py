@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from intervalnn.network.program import Program
+from intervalnn.network.capture.program import Program
 from intervalnn.table import Rule, lookup
 from intervalnn.torch_private import pytree
 

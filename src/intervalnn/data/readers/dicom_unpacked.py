@@ -1,4 +1,4 @@
-"""What a DICOM file unpacks to, told before it is unpacked: its whole data set, or its image alone."""
+"""How much memory a DICOM file unpacks to, told before it is unpacked: its whole data set, or its image alone."""
 
 from __future__ import annotations
 

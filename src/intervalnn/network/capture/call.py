@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from intervalnn.interval import Interval
-from intervalnn.network.parts import Parts, is_plain
+from intervalnn.network.capture.parts import Parts, is_plain
 from intervalnn.torch_private import pytree
 
 __all__ = ["Call", "memory_shared"]

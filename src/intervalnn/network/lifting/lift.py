@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, fx, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.facts import Facts, is_discrete, tensors_of
-from intervalnn.network.flat import where
-from intervalnn.network.program import Program
-from intervalnn.network.refused import (
+from intervalnn.network.capture.flat import where
+from intervalnn.network.capture.program import Program
+from intervalnn.network.lifting.facts import Facts, is_discrete, tensors_of
+from intervalnn.network.lifting.refused import (
     bound_or_refused,
     refuse_as_argument,
     refuse_output,
@@ -27,9 +27,9 @@ from intervalnn.network.refused import (
     refuse_random,
     refuse_subgraph,
 )
-from intervalnn.network.rewrites import rewritten
+from intervalnn.network.lifting.rewrites import rewritten
 from intervalnn.rules.arithmetic import point_of
-from intervalnn.rules.discrete import discrete_way
+from intervalnn.rules.discrete_operations import discrete_way
 from intervalnn.table import RULES, MissingRuleError, Rule, by_position, lookup
 from intervalnn.torch_private import OpOverload
 

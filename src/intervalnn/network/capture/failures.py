@@ -8,9 +8,9 @@ import torch
 from torch import fx, nn
 
 from intervalnn.interval import Interval
-from intervalnn.network.call import Call
-from intervalnn.network.capture_errors import line_of
-from intervalnn.network.flat import where
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.capture_errors import line_of
+from intervalnn.network.capture.flat import where
 from intervalnn.network.plan import Plan
 from intervalnn.table import MissingRuleError
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor, fx, nn
 
-from intervalnn.network.call import Call
-from intervalnn.network.capture_errors import is_of_model
-from intervalnn.network.parts import Structure
-from intervalnn.network.settled import Origin, Settling
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.capture_errors import is_of_model
+from intervalnn.network.capture.parts import Structure
+from intervalnn.network.capture.settled import Origin, Settling
 
 __all__ = ["START", "Flat", "where"]
 

@@ -1,0 +1,1 @@
+"""Lifting: a program over tensors to a program over intervals."""
