@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses import FakeTensorMode
 from torch.func import grad, vmap
 from torch.nn.utils import parametrizations, parametrize
 
@@ -387,3 +388,15 @@ def test_a_module_moves_by_the_method_that_ours_extends() -> None:
 
     assert model._apply(Tensor.double) is model
     assert model.weight.dtype == torch.float64
+
+
+def test_numbers_are_computed_beside_stand_ins() -> None:
+    number = torch.tensor([1.0, 2.0])
+
+    with FakeTensorMode():
+        outside = torch.ones(2)
+        with torch_private.no_modes():
+            found = float((number + 1).sum())
+
+    assert found == 5.0
+    assert type(outside) is not Tensor
