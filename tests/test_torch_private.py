@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 import io
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -269,6 +271,20 @@ def test_a_default_device_reaches_another_thread() -> None:
 
     assert found == ["meta"]
     assert torch.ones(1).device.type == "cpu"
+
+
+def test_threads_export_one_after_the_other() -> None:
+    code = f"""
+import threading, torch
+from intervalnn import torch_private
+
+torch_private.{torch_private.keep_device_guard.__name__}()
+for _ in range(3):
+    work = threading.Thread(target=torch.export.export, args=(torch.nn.ReLU(), (torch.ones(2),)))
+    work.start()
+    work.join()
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
 def test_transforms_and_their_tensors_are_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,6 +46,7 @@ __all__ = [
     "in_transform",
     "is_traced",
     "itself_alone",
+    "keep_device_guard",
     "keep_in_place",
     "key_of",
     "load_package",
@@ -172,6 +174,25 @@ def push_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
         _push_mode(mode)
 
 
+@functools.cache
+def keep_device_guard() -> None:
+    """Let exports of one thread after the other not crash torch 2.11, built for CUDA, where there is no such device.
+
+    The first export of the process puts a stand-in for the devices in place, which is freed when that thread ends, and
+    later exports read it. So a thread that never ends is the first.
+    """
+    done = threading.Event()
+
+    def hold() -> None:
+        torch._C._ensureCUDADeviceGuardSet()
+        done.set()
+        threading.Event().wait()
+
+    if torch.version.cuda and not torch.cuda.is_available():
+        threading.Thread(target=hold, name="intervalnn guard", daemon=True).start()
+        done.wait()
+
+
 def without_effect_tokens(program: ExportedProgram) -> ExportedProgram:
     """Return a program whose checks (of a matrix that is inverted, say) stand in their order without tokens for it."""
     return _remove_effect_tokens(program)
@@ -202,9 +223,18 @@ def itself_alone() -> Iterator[None]:
         yield
     finally:
         parametrize._cache_enabled, parametrize._cache = cached
-        _functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        _leave_transforms(depth)
         if torch.autograd.forward_ad._current_level < 0:
             _leave_forward_mode()
+
+
+def _leave_transforms(depth: int) -> None:
+    """Leave the transforms of ``torch.func`` inside of the first ``depth``, if Python has left them and C++ has not."""
+    try:
+        _functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+    except RuntimeError:  # torch 2.11 leaves the outermost too, and then looks for one more
+        if _functorch.get_dynamic_layer_stack_depth() != depth:
+            raise
 
 
 def _leave_forward_mode() -> None:

@@ -21,6 +21,7 @@ every_trained_method = pytest.mark.parametrize("name", TRAINED)
 # --- the user's model ---
 
 
+@pytest.mark.filterwarnings("ignore:the bounds hold")  # what two epochs learn is not asked here
 @every_method
 def test_not_a_byte_or_flag_of_the_underlying_model_changes(name: str) -> None:
     model, (x, y) = image_model(), images()

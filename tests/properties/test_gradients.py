@@ -14,7 +14,6 @@ from properties.case import Case, intervals, with_intervals
 from properties.cases import CASES
 from properties.checks import is_rounded, real_parts
 
-pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
 aten = torch.ops.aten
 
 

@@ -21,8 +21,6 @@ from properties.case import Case, Slot, intervals, outputs, points, with_interva
 from properties.cases import CASES
 from properties.checks import is_rounded, real_parts
 
-pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
-
 PLACES: dict[str, Callable[[Tensor], Tensor]] = {
     "anywhere": torch.clone,
     "halves": lambda x: (2 * x).round() / 2,

@@ -21,7 +21,6 @@ from intervalnn import Interval
 from properties.case import Case, intervals, is_interval, with_intervals
 from properties.cases import CASES, comparisons
 
-pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
 aten = torch.ops.aten
 PRECISIONS = {
     "float32": (torch.float32, torch.float32),

@@ -32,7 +32,6 @@ from properties.case import (
 from properties.cases import CASES, REFUSED, SHAPE_ONLY
 from properties.checks import assert_gaps, assert_inside, assert_wider, real_parts, same
 
-pytestmark = pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim arg")
 aten = torch.ops.aten
 
 

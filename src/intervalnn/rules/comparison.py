@@ -143,7 +143,7 @@ def _truth_values(fn: Any, *values: Any) -> list[Discrete]:
     return [_truth(v) for v in tensors]
 
 
-@rule(aten.any, aten.all, discrete=True)
+@rule(aten.any, aten._is_any_true, aten.all, aten._is_all_true, discrete=True)
 def any_or_all(fn: Any, x: Value, *args: Any, **kwargs: Any) -> Discrete:
     """Bound whether any or all of many answers are yes."""
     return _truth(x).map(lambda part: fn(part, *args, **kwargs))

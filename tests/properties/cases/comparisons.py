@@ -77,6 +77,8 @@ LOGIC = [
             Asked({0: ABOVE}, op.dims, real(2, 3), [0, 1]),
         )
     ],
+    Asked({0: ABOVE}, aten._is_any_true.default, real(2, 3)),
+    Asked({0: ABOVE}, aten._is_all_true.default, real(2, 3)),
 ]
 
 DISCRETE = [

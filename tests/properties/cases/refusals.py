@@ -2,6 +2,7 @@
 
 import torch
 
+from intervalnn.table import if_there
 from properties.case import Case, real
 
 aten = torch.ops.aten
@@ -62,8 +63,8 @@ DTYPES = [
 
 MATRICES = [
     *[
-        Case(getattr(aten, name).default, real(3, 3))
-        for name in (
+        Case(op.default, real(3, 3))
+        for op in if_there(
             "linalg_cholesky", "linalg_cholesky_ex", "cholesky", "cholesky_inverse", "linalg_qr", "geqrf", "ormqr",
             "linalg_eig", "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "lu_unpack", "linalg_ldl_factor",
             "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lstsq", "linalg_householder_product",

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-from intervalnn.torch_private import function_modes, push_function_modes
+from intervalnn.torch_private import function_modes, keep_device_guard, push_function_modes
 
 __all__ = ["TABLES", "undisturbed"]
 
@@ -29,6 +29,7 @@ def undisturbed(work: Callable[[], Result]) -> Result:
     main thread hands the work to a thread of its own and waits. Where it is interrupted, the work ends by itself, its
     result is dropped, and torch's tables are put back as always.
     """
+    keep_device_guard()
     if threading.current_thread() is not threading.main_thread():
         with TABLES:
             return work()
