@@ -103,8 +103,16 @@ REFUSED: dict[str, Callable[..., Tensor]] = {
     "an input": lambda s, x: x if x.sum() > 0 else s.layer(x),
     "a buffer that an input was written to": lambda s, x: s.layer(x) if mixed(s, x).sum() > 0 else x,
     "a view of that": lambda s, x: s.layer(x) if mixed(s, x)[:1].sum() > 0 else x,
+    "one written to by a view that is unknown": lambda s, x: s.layer(x) if strided(s, x).sum() > 0 else x,
     "a random number": lambda s, x: s.layer(x) if torch.rand(1) > 0.5 else x,
 }
+
+
+def strided(s: Any, x: Tensor) -> Tensor:
+    own: Tensor = s.mask * 1
+    part = own[: x.shape[0] - 2]
+    part += x.sum()
+    return own
 
 
 def mixed(s: Any, x: Tensor) -> Tensor:

@@ -64,11 +64,22 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 @dataclass(eq=False)
 class _Known:
-    """A settled value, and what it follows from. The stand-in is held, so that nothing else takes its id."""
+    """A settled value, and what it follows from. The stand-in is held, so that nothing else takes its id.
+
+    Views share their counter of changes, so a stand-in tells that its memory was written to through any of them.
+    """
 
     stand_in: Any
     value: Tensor
     origins: frozenset[Origin]
+    version: int = -1
+
+    def __post_init__(self) -> None:
+        self.version = self.now
+
+    @property
+    def now(self) -> int:
+        return int(self.stand_in._version)
 
 
 class Settling(TorchFunctionMode):
@@ -113,12 +124,7 @@ class Settling(TorchFunctionMode):
         leaves, tree = pytree.tree_flatten((args, kwargs))
         found = [self._of(leaf) for leaf in leaves]
         if not _is_settled(leaves, found):
-            before = [known and _version(known.stand_in) for known in found]
-            result = func(*args, **kwargs)
-            for known, version in zip(found, before, strict=True):
-                if known is not None and _version(known.stand_in) != version:
-                    self._forget(known)  # written to, with what is not settled
-            return result
+            return func(*args, **kwargs)
         own_args, own_kwargs = pytree.tree_unflatten(
             [leaf if known is None else known.value for leaf, known in zip(leaves, found, strict=True)], tree
         )
@@ -127,8 +133,9 @@ class Settling(TorchFunctionMode):
             self.read.update({id(origin): origin for origin in origins})
             with no_modes():
                 return func(*own_args, **own_kwargs)
-        result = func(*args, **kwargs)
-        return self._followed(result, lambda: func(*own_args, **own_kwargs), origins)
+        result = self._followed(func(*args, **kwargs), lambda: func(*own_args, **own_kwargs), origins)
+        self._take_note({_storage(known.value) for known in found if known is not None and known.now != known.version})
+        return result
 
     def _of(self, leaf: Any) -> _Known | None:
         """Return what is known of an argument; a constant that the model holds is known from its first use on."""
@@ -136,7 +143,8 @@ class Settling(TorchFunctionMode):
             return None
         if id(leaf) not in self.known and type(leaf) is Tensor and _storage(leaf) not in self._memory:
             self._add(leaf, leaf, "constant", constant=leaf)
-        return self.known.get(id(leaf))
+        known = self.known.get(id(leaf))
+        return known if known is not None and known.now == known.version else None
 
     def _followed(self, result: Any, compute: Callable[[], Any], origins: frozenset[Origin]) -> Any:
         """Return a result, and compute its numbers beside it, unless it is random or large.
@@ -146,13 +154,16 @@ class Settling(TorchFunctionMode):
         stand_ins, tree = pytree.tree_flatten(result)
         if not any(isinstance(x, Tensor) for x in stand_ins):
             return result
-        with no_modes(), torch.random.fork_rng(devices=()):
-            state = torch.random.get_rng_state()
+        devices = {x.device for x in stand_ins if isinstance(x, Tensor)}
+        if any(device.type not in ("cpu", "cuda") for device in devices):
+            return result
+        with no_modes(), torch.random.fork_rng(devices=[device for device in devices if device.type == "cuda"]):
+            state = _random_state(devices)
             try:
                 values = pytree.tree_leaves(compute())
             except Exception:
                 return result
-            is_random = not torch.equal(torch.random.get_rng_state(), state)
+            is_random = _random_state(devices) != state
         if (
             is_random
             or len(values) != len(stand_ins)
@@ -171,10 +182,11 @@ class Settling(TorchFunctionMode):
                 self.known[id(stand_ins[place])] = _Known(stand_ins[place], value, origins)
         return pytree.tree_unflatten(stand_ins, tree) if any(shaped) else result
 
-    def _forget(self, changed: _Known) -> None:
-        """Forget a value that is settled no more, and all that share its memory."""
-        memory = _storage(changed.value)
-        self.known = {key: known for key, known in self.known.items() if _storage(known.value) != memory}
+    def _take_note(self, written: set[int]) -> None:
+        """Take note that memory was written to by settled values alone, so that what lies there is still known."""
+        for known in self.known.values() if written else ():
+            if _storage(known.value) in written:
+                known.version = known.now
 
 
 def _is_settled(leaves: Sequence[Any], found: Sequence[_Known | None]) -> bool:
@@ -193,8 +205,10 @@ def _is_backed(x: Tensor) -> bool:
     return all(isinstance(size, int) or size.node.has_hint() for size in sizes)
 
 
-def _version(x: Any) -> int:
-    return int(x._version)
+def _random_state(devices: Collection[torch.device]) -> list[Any]:
+    """Return the states of the random generators of the CPU and of these devices."""
+    gpus = [torch.cuda.get_rng_state(device) for device in devices if device.type == "cuda"]
+    return [state.tolist() for state in (torch.random.get_rng_state(), *gpus)]
 
 
 def _storage(x: Tensor) -> int:
