@@ -46,6 +46,7 @@ RIGHT: dict[str, list[list[Group]]] = {
     "reproduce ct": [[("--out", "out"), ("--device", "cpu")]],
     "reproduce mri": [[]],
     "reproduce denoising": [[("--draw-only",), ("--out", "runs")]],
+    "reproduce photos": [[("--draw-only",), ("--out", "runs")]],
     "demo": [[("--out", "out")]],
     "doctor": [[]],
 }
