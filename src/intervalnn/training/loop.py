@@ -140,8 +140,8 @@ class _Loop:
         if asked is not None and kept.held_out < min(asked, kept.coverage) - SHORT:
             warnings.warn(
                 f"the bounds hold {kept.held_out:.3f} of the validation targets, where {asked:g} was asked for and "
-                f"{kept.coverage:.3f} of the training targets lie inside. Most likely the model fits its "
-                "training data better than new data. Fit the gaps on data that it has not seen, and calibrate on others",
+                f"{kept.coverage:.3f} of the training targets lie inside. Most likely the model fits its training data "
+                "better than new data. Fit the gaps on data that is new to the model, and calibrate on others",
                 stacklevel=4,
             )
 
