@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import functools
 import gc
+import inspect
 import os
 import random
 import shutil
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, settings
 
 import intervalnn
@@ -31,6 +34,10 @@ settings.register_profile(
     "tests", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
+
+if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1 joins both streams unless told not to
+    CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)  # type: ignore[assignment]
+    Result.output = property(lambda shown: shown.stdout + shown.stderr)  # type: ignore[assignment, method-assign]
 
 QUARTERS = 4
 

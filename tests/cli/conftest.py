@@ -25,7 +25,7 @@ batches_list = [(torch.ones(4, 1, 16), torch.ones(4, 1, 16))]
 
 
 def net(width=4):
-    print("the user's code says something on the standard output")
+    print("the user's code says something on the standard output", flush=True)
     torch.manual_seed(0)
     first, last = nn.Conv1d(1, width, 3, padding=1), nn.Conv1d(width, 1, 3, padding=1)
     return nn.Sequential(first, nn.ReLU(), nn.Dropout(0.1), last)

@@ -365,6 +365,7 @@ class Stops(list[Any]):
         return super().__iter__()
 
 
+@pytest.mark.filterwarnings("ignore:the bounds hold")  # what four epochs learn is not asked here
 def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path) -> None:
     model = Pooled().eval()
     x, y = torch.rand(12, 2, 6, 6), torch.rand(12, 2)

@@ -178,8 +178,8 @@ SCRIPT_ONLY = {  # of TorchScript, which torch.export never writes
 def _of_values(overload: OpOverload) -> list[int]:
     """Return the positions of the arguments that are tensors, of an overload that only returns its result."""
     schema = overload._schema
-    if schema.is_mutable or any(a.is_out for a in schema.arguments) or "Dimname" in str(schema):
-        return []
+    if schema.is_mutable or any(a.is_out for a in schema.arguments) or "name" in overload._overloadname:
+        return []  # nor one by names of dimensions, which torch.export never writes
     return [index for index, argument in enumerate(schema.arguments) if "Tensor" in str(argument.type)]
 
 

@@ -550,9 +550,12 @@ def test_recomputing_keeps_less_for_the_backward_pass() -> None:
 
     def kept() -> int:
         sizes: dict[int, int] = {}
-        with torch.autograd.graph.saved_tensors_hooks(
-            lambda t: sizes.setdefault(t.untyped_storage().data_ptr(), t.untyped_storage().nbytes()) and t, lambda t: t
-        ):
+
+        def pack(t: Tensor) -> Tensor:
+            sizes[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+            return t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
             bounds = net(x)
         bounds.width.sum().backward()
         return sum(sizes.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,7 +56,9 @@ def _write_arrays(net: IntervalNetwork, item: Input, batch_size: int, promise: s
     if not len(x):
         raise ValueError(f"{item.name} holds no samples")
     tried(net.model, (x[:1].to(net.device),), item.name)
-    starts = track(range(0, len(x), batch_size), "predicting", disable=not progress, transient=True)
+    starts: Iterable[int] = range(0, len(x), batch_size)
+    if progress:
+        starts = track(starts, "predicting", transient=True)
     parts = [one(net.predict(x[i : i + batch_size].to(net.device))).cpu() for i in starts]
     shown = None if x.is_complex() else x
     whole = Prediction.cat(parts)

@@ -84,7 +84,7 @@ class Screen:
         """Yield items, with a progress bar."""
         from rich.progress import track
 
-        return track(items, text, disable=not self.progress, transient=True)
+        return track(items, text, transient=True) if self.progress else items
 
     def hint(self, *words: object) -> None:
         """Show a command to go on with, in one line so that it can be copied."""

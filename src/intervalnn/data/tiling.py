@@ -66,7 +66,7 @@ def predict_tiled(
     tiles = _tiles(method, x, tile, halo, memory / batch_size)
     work = list(product((slice(i, i + batch_size) for i in range(0, len(x), batch_size)), tiles))
     whole: dict[str, Tensor] = {}
-    for samples, places in track(work, "predicting", disable=not progress):
+    for samples, places in track(work, "predicting") if progress else work:
         seen, core, kept = zip(*places, strict=True)
         for name, part in predicted_parts(method, x[samples, :, *seen]).items():
             if name not in whole:

@@ -84,7 +84,7 @@ def _blended(
     sums: dict[str, Tensor] = {}
     total = torch.zeros(padded.shape)
     batches = [places[i : i + batch_size] for i in range(0, len(places), batch_size)]
-    for batch in track(batches, "predicting", disable=not progress):
+    for batch in track(batches, "predicting") if progress else batches:
         x = torch.stack([padded[place].reshape(1, *size) for place in batch])
         for name, values in _predicted(method, x).items():
             into = sums.setdefault(name, torch.zeros(padded.shape))

@@ -25,7 +25,7 @@ Function = Callable[..., Any]
     aten.permute, aten.transpose, aten.t, aten.movedim, aten.swapaxes, aten.squeeze, aten.unsqueeze, aten.expand,
     aten.select, aten.slice, aten.narrow, aten.diagonal, aten.unfold, aten.alias, aten.clone, aten.contiguous,
     aten.lift_fresh_copy, aten.resolve_conj, aten.resolve_neg, aten.expand_copy, aten.alias_copy,
-    aten.diagonal_copy, aten.narrow_copy, aten.permute_copy, aten.select_copy, aten.slice_copy, aten.squeeze_copy,
+    aten.diagonal_copy, aten.permute_copy, aten.select_copy, aten.slice_copy, aten.squeeze_copy,
     aten.t_copy, aten.transpose_copy, aten.unfold_copy, aten.unsqueeze_copy, aten._reshape_copy,
     # moves
     aten.repeat, aten.repeat_interleave.self_int, aten.repeat_interleave.self_Tensor, aten.tile, aten.flip,
@@ -48,6 +48,12 @@ def carry(fn: Function, x: Interval, *args: Any, **kwargs: Any) -> Interval:
     if dtype is not None and dtype.is_complex != x.dtype.is_complex:
         x = x.map(lambda part: as_gap(part, dtype))
     return Interval(point, fn(x.below, *args, **kwargs), fn(x.above, *args, **kwargs))
+
+
+@rule(aten.narrow_copy, sign="keeps", complexes=True)
+def narrow_copy(fn: Function, x: Interval, dim: int, start: int, length: int) -> Interval:
+    """Narrow the gaps by an operation that torch 2.11 can differentiate."""
+    return Interval(fn(x.point, dim, start, length), *(part.narrow(dim, start, length) for part in (x.below, x.above)))
 
 
 @rule(aten._reshape_alias, sign="keeps", complexes=True)

@@ -20,18 +20,20 @@ class Bar:
     """
 
     def __init__(self, epochs: int, steps: int, *, done: int, shown: bool) -> None:
-        self.epochs, self.steps = epochs, steps
+        self.epochs, self.steps, self.shown = epochs, steps, shown
         # Narrow enough for all of it to have a place in 80 columns.
         columns = (BarColumn(12), TimeRemainingColumn(compact=True), TextColumn("{task.fields[text]}"))
         self.bar = Progress(*columns, disable=not shown)
         self.task = self.bar.add_task("fit", total=epochs * steps, completed=done * steps, text="")
 
     def __enter__(self) -> Bar:
-        self.bar.start()
+        if self.shown:  # else rich 13 ends with an empty line
+            self.bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bar.stop()
+        if self.shown:
+            self.bar.stop()
 
     def step(self) -> None:
         """Go one step forward."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -101,7 +101,19 @@ def _decompositions() -> tuple[dict[Any, Any], list[OpOverload]]:
     for overload in whole:
         table.pop(overload, None)
     table[aten.rrelu_with_noise_functional.default] = _settled_rrelu  # torch has none
+    table[aten.lstm.input] = _with_states_as_given(table[aten.lstm.input])
     return table, whole
+
+
+def _with_states_as_given(lstm: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the last states the shape of the first ones: in torch 2.11 they have one dimension more, if in a batch."""
+
+    def taken_apart(x: Tensor, states: list[Tensor], *args: Any) -> tuple[Tensor, ...]:
+        out, *last = lstm(x, states, *args)
+        pairs = zip(last, states, strict=True)
+        return out, *(end if end.dim() == first.dim() else end.reshape(first.shape) for end, first in pairs)
+
+    return taken_apart
 
 
 def _settled_rrelu(
