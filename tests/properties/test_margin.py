@@ -20,6 +20,7 @@ def _opened(net: inn.IntervalNetwork, seed: int, *, lopsided: bool) -> None:
             gap.copy_((size * torch.rand(gap.shape, generator=generator)).bfloat16())
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["weight", "symmetric", "input"])
 @pytest.mark.parametrize("depth", [1, 4])
 def test_gaps_in_bfloat16_are_too_small_by_the_stated_margin_at_most(kind: inn.Kind, depth: int) -> None:

@@ -131,13 +131,16 @@ class _Loop:
         state.restore()
         method.train(mode)
         if engine.rank == 0:
-            self._warn_where_short(state.history)
+            self._warn_where_short(state.history, validation)
         return state.history
 
-    def _warn_where_short(self, history: History) -> None:
-        """Warn where the bounds hold less of new data than was asked for."""
+    def _warn_where_short(self, history: History, validation: Iterable[Any] | None) -> None:
+        """Warn where the bounds hold less of new data than was asked for, beyond what few samples show by chance."""
         asked, kept = self.recipe.coverage, history.epochs[history.best]
-        if asked is not None and kept.held_out < min(asked, kept.coverage) - SHORT:
+        if validation is None or asked is None or not kept.held_out < min(asked, kept.coverage) - SHORT:
+            return
+        samples = sum(len(parts(batch, self.job.device)[1]) for batch, _ in Batches(validation).epoch(0))
+        if kept.held_out < min(asked, kept.coverage) - 2 * math.sqrt(asked * (1 - asked) / samples):
             warnings.warn(
                 f"the bounds hold {kept.held_out:.3f} of the validation targets, where {asked:g} was asked for and "
                 f"{kept.coverage:.3f} of the training targets lie inside. Most likely the model fits its training data "
