@@ -38,7 +38,7 @@ def test_doctor_complains_of_a_torch_with_another_derivative_at_kinks(monkeypatc
 
 
 def test_doctor_complains_of_gaps_that_do_not_train(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interval._Cut, "backward", staticmethod(lambda ctx, grad: torch.zeros_like(grad)))
+    monkeypatch.setattr(interval._Cut, "backward", staticmethod(lambda ctx, grad: (torch.zeros_like(grad), None)))
 
     wrong = deviations("cpu")
 
