@@ -87,16 +87,16 @@ def evaluate(
     directions = BETTER | dict(better or {})
     if wrong := [value for value in directions.values() if value not in get_args(Better)]:
         raise ValueError(f"better must be 'lower' or 'higher' for each metric, got {wrong[0]!r}")
-    shown = partial(track, transient=True, disable=not (progress and _on_a_screen()))
+    bars = progress and _on_a_screen()
     measuring = {}
     for name, method in methods.items():
         with _about(f"{name!r} on held_out"):
             calibration = None
             if held_out is not None:  # of a stand-in, for the method keeps its own
-                data = shown(batches(held_out), escape(f"calibrate {name}"))
+                data = _shown(batches(held_out), escape(f"calibrate {name}"), bars)
                 calibration = calibrate(stand_in(method), data, coverage=coverage)
             measuring[name] = Measuring(method, chosen, calibration, coverage)
-    for i, batch in enumerate(shown(batches(loader), "evaluate"), 1):
+    for i, batch in enumerate(_shown(batches(loader), "evaluate", bars), 1):
         x, target = split(batch)
         if is_empty(target):
             continue
@@ -160,6 +160,10 @@ def _check_loaders(loader: Iterable[Any], held_out: Iterable[Any] | None, method
             f"held_out is gone through for each method, and a {type(held_out).__name__} runs but once; "
             "give a DataLoader or a list"
         )
+
+
+def _shown(data: Iterable[Any], text: str, bars: bool) -> Iterable[Any]:
+    return track(data, text, transient=True) if bars else data
 
 
 def _on_a_screen() -> bool:
