@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import functools
 import gc
-import inspect
 import os
 import random
 import shutil
@@ -16,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, settings
 
 import intervalnn
@@ -34,10 +31,6 @@ settings.register_profile(
     "tests", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
-
-if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1 joins both streams unless told not to
-    CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)  # type: ignore[assignment]
-    Result.output = property(lambda shown: shown.stdout + shown.stderr)  # type: ignore[assignment, method-assign]
 
 QUARTERS = 4
 

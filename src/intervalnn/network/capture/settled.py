@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from intervalnn.torch_private import no_modes, pytree
+from intervalnn.torch_private import no_modes, pytree, version_of
 
 __all__ = ["Origin", "Settling"]
 
@@ -79,7 +79,7 @@ class _Known:
 
     @property
     def now(self) -> int:
-        return int(self.stand_in._version)
+        return version_of(self.stand_in)
 
 
 class Settling(TorchFunctionMode):
