@@ -107,7 +107,7 @@ def test_folds_test_every_subject_once_and_keep_other_anatomy_apart(tmp_path: Pa
         assert all(len(split.images) == len(split.subjects) for split in fold.values())
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_run_over_folds_says_what_scouts_gain_by_subject(tmp_path: Path) -> None:
     rng, data = np.random.default_rng(0), tmp_path / "data"
     data.mkdir()
