@@ -71,6 +71,7 @@ UNPACKS = {
     "zipfile.ZipFile": {
         "data/readers/npy.py": "checks its index",
         "files/container.py": "takes nothing that is packed",
+        "files/arrays_written.py": "writes",
     },
     "pillow().open": {"data/readers/images.py": "checks sizes of pages and tiles"},
     "h5py().File": {"data/readers/lodopab.py": "checks the data set and its chunks"},

@@ -15,7 +15,7 @@ from torch.utils.data import RandomSampler
 from intervalnn.data.loading import arguments, batches, split
 from intervalnn.data.pairs import checked
 from intervalnn.evaluation.records import Run
-from intervalnn.files.whole import replacing
+from intervalnn.files.arrays_written import write_npz
 from intervalnn.metrics import CalibrationLevels, Directions, Sparsification, Tally
 from intervalnn.network.explanation import Explanation
 from intervalnn.prediction import Method
@@ -136,8 +136,7 @@ def save_examples(path: str | Path, methods: Mapping[str, Method], loader: Itera
     if seen != expected:
         raise ValueError(f"the loader must have the {expected} samples of the run, got {seen}; give the one it was of")
     arrays: dict[str, Any] = {"samples": np.array(chosen)} | {key: np.stack(each) for key, each in parts.items()}
-    with replacing(path.with_suffix(".npz")) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+    write_npz(path.with_suffix(".npz"), arrays, compressed=True)
     return path.with_suffix(".npz")
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from intervalnn.data.readers.npy import Npz
+from intervalnn.files.arrays_written import write_npz
 from intervalnn.files.limits import MAX_GIB
-from intervalnn.files.whole import replacing
 from intervalnn.prediction import Prediction
 from intervalnn.view.record import Array, Record, assemble
 
@@ -63,8 +63,7 @@ def save_npz(
     arrays |= {"dims": np.array(dims)} if dims is not None else {}
     arrays |= {"promise": np.array(promise)} if promise else {}
     _record(arrays, str(path))  # so that no file is written that could not be read
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays)
+    write_npz(path, arrays)
     return path
 
 

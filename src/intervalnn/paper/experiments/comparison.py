@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -21,6 +20,7 @@ from intervalnn.data.readers.npy import Npz
 from intervalnn.evaluation.evaluation import evaluate
 from intervalnn.evaluation.examples import curves_of
 from intervalnn.evaluation.records import Run
+from intervalnn.files.arrays_written import write_npz
 from intervalnn.files.whole import replacing
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.prediction import Prediction
@@ -196,5 +196,4 @@ def _keep(path: Path, name: str, method: Any, test: DataLoader[Any], examples: T
     arrays: dict[str, Any] = dict(Npz(path)) if path.exists() else {}
     arrays |= {"x": x.cpu().numpy(), "y": y.cpu().numpy()}
     arrays |= {f"{name}/{part}": prediction[part].float().numpy() for part in ("point", "below", "above", "score")}
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+    write_npz(path, arrays, compressed=True)
