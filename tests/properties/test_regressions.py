@@ -472,3 +472,13 @@ def test_a_complex_interval_may_be_cast_to_its_real_part() -> None:
 
     assert bounds.gap_dtype == torch.float32
     torch.testing.assert_close((bounds.below, bounds.above), (torch.tensor([0.1]), torch.tensor([0.3])))
+
+
+def test_bounds_of_a_matrix_exponential_hold_where_torchs_own_errs_in_small_steps() -> None:
+    point = torch.tensor([[0.0666, 0.0], [0.1603, 0.0]], dtype=torch.float64)
+    below = torch.tensor([[0.2874, 0.2430], [0.0538, 0.1293]], dtype=torch.float64)
+    above = torch.tensor([[0.1750, 0.5303], [0.3331, 0.5317]], dtype=torch.float64)
+
+    bounds = inn.apply(aten.linalg_matrix_exp.default, Interval(point, below, above))
+
+    assert bounds.contains(torch.linalg.matrix_exp(point + above), atol=1e-14).all()
