@@ -40,7 +40,7 @@ def triples():
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def methods(project: Path) -> None:
     """A module of the user's with methods of the user's own."""
     (project / "mymethods.py").write_text(METHODS)

@@ -170,7 +170,7 @@ def test_a_folder_with_other_things_in_it_is_never_replaced(inn: Inn, tmp_path: 
     assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def odd_inputs(project: Path) -> None:
     for name in ("empty/x", "twice", "two"):
         (project / "odd" / name).mkdir(parents=True)
