@@ -64,7 +64,7 @@ def first_call(model: torch.nn.Module, call: Any) -> tuple[float, float, float]:
     """Return the seconds of torch's export alone, of a first call, and of the check in it."""
     args, kwargs = call
     export = seconds(lambda: torch.export.export(model, args, kwargs, strict=False), "cpu")
-    net, Watched.spent, search.Witness = inn.IntervalNetwork(model), 0.0, Watched
+    net, Watched.spent, search.Witness = inn.IntervalNetwork(model, layers="all"), 0.0, Watched
     try:
         whole = seconds(lambda: net(*args, **kwargs), "cpu")
     finally:
@@ -76,7 +76,7 @@ def first_call(model: torch.nn.Module, call: Any) -> tuple[float, float, float]:
 def every_call(model: torch.nn.Module, call: Any, repeats: int) -> tuple[list[float], list[float]]:
     """Return the time of looking at the weights over that of a plain pass, and over that of one with intervals."""
     args, kwargs = call
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net(*args, **kwargs)
     plan, _ = net._look_up(Call.of(args, kwargs))
     known = plan.current()

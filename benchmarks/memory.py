@@ -37,7 +37,7 @@ def step(module: nn.Module, loss: losses.Loss, x: Tensor, y: Tensor) -> Callable
 def interval_step(
     args: argparse.Namespace, model: nn.Module, x: Tensor, y: Tensor, recompute: bool, **options: Any
 ) -> Callable[[], None]:
-    net = inn.IntervalNetwork(model, gap_dtype=prepare.gap_dtype(args), **options)
+    net = inn.IntervalNetwork(model, gap_dtype=prepare.gap_dtype(args), **({"layers": "all"} | options))
     net.balance(x)
     prepare.compile_intervals(args, net)
     run = step(net, losses.pinball(coverage=0.9), x, y)

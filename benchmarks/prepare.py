@@ -78,7 +78,7 @@ def compile_intervals(args: argparse.Namespace, net: inn.IntervalNetwork) -> Non
 
 def widen(model: nn.Module, x: Tensor, share: float = 1e-3, **options: Any) -> inn.IntervalNetwork:
     """Return an interval network whose gaps are a fixed share of each weight."""
-    net = inn.IntervalNetwork(model, **options)
+    net = inn.IntervalNetwork(model, **({"layers": "all"} | options))
     with torch.no_grad():
         net(x)
         for name in net.names:

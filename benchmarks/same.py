@@ -43,7 +43,7 @@ def checksum(tensors: list[Tensor]) -> str:
 def of(case: Case, kind: str, exact: bool, gap_dtype: torch.dtype | None) -> str:
     """Return the checksum of one network in one form, or the error by which it is refused."""
     try:
-        net = inn.IntervalNetwork(case.build(), kind=kind, exact=exact, gap_dtype=gap_dtype)
+        net = inn.IntervalNetwork(case.build(), layers="all", kind=kind, exact=exact, gap_dtype=gap_dtype)
         args, kwargs = case.call()
         with torch.no_grad():
             net(*args, **kwargs)

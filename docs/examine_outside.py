@@ -90,7 +90,7 @@ def examine(library: str, case: Case) -> Found:
         return found
     before = state(model)
     try:
-        net = inn.IntervalNetwork(model)
+        net = inn.IntervalNetwork(model, layers="all")
         start = time.process_time()
         with torch.no_grad():
             bounds = leaves(net(*args, **kwargs))
@@ -116,7 +116,7 @@ def within(case: Case, found: Found) -> None:
     """Draw weights, and look for parameters whose gaps are ignored; in float64 where the model runs in it."""
     dtype, rtol = precision(case)
     args, kwargs = case.call(dtype)
-    net = inn.IntervalNetwork(case.build(dtype))
+    net = inn.IntervalNetwork(case.build(dtype), layers="all")
     set_random_gaps(net, rel=case.rel)
     try_draws(net, case, found, dtype, rtol)
     found.unbounded = unbounded(net, args, kwargs)

@@ -83,14 +83,14 @@ def examine(case: Any) -> Row:
         model = case.build()
         row.parameters = sum(p.numel() for p in model.parameters())
         args, kwargs = case.call()
-        net = inn.IntervalNetwork(model)
+        net = inn.IntervalNetwork(model, layers="all")
         start = time.perf_counter()
         with torch.no_grad():
             bounds = leaves(net(*args, **kwargs))
             row.seconds = time.perf_counter() - start
             row.difference = max(map(_difference, bounds, leaves(model(*args, **kwargs))))
         dtype, rtol = precision(case)
-        net = inn.IntervalNetwork(case.build(dtype))
+        net = inn.IntervalNetwork(case.build(dtype), layers="all")
         set_random_gaps(net, rel=case.rel)
         args, kwargs = case.call(dtype)
         row.draws = DRAWS

@@ -20,9 +20,11 @@ from intervalnn.evaluation.results import Results
 from intervalnn.paper.experiments import tab_deconvolution, tab_images, tables
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "docs")]
 
-from attack import margin as rounding_margin  # noqa: E402 - after the path is set
+import scouts_page  # noqa: E402 - after the path is set
+
+from attack import margin as rounding_margin  # noqa: E402
 
 PAPER = ROOT / "results" / "deconv" / "paper"
 LONGER = ROOT / "results" / "deconv" / "longer"
@@ -480,6 +482,7 @@ def _gaps_of(campaign: dict[str, Any]) -> str:
 
 PAGES = {
     "docs/results-deconv.md": results_page,
+    "docs/results-scouts.md": scouts_page.page,
     "docs/paper-map.md": paper_map,
     "benchmarks/results/deconvolution.md": lambda: tab_deconvolution.page(PAPER),
 }

@@ -416,3 +416,39 @@ def test_numbers_are_computed_beside_stand_ins() -> None:
 
     assert found == 5.0
     assert type(outside) is not Tensor
+
+
+def test_capture_leaves_the_kernels_of_other_threads_on() -> None:
+    seen = []
+
+    class Watched(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(3, 2, batch_first=True)
+
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append((torch._C._get_mkldnn_enabled(), torch._C._get_nnpack_enabled()))
+            made: Tensor = self.lstm(x)[0]
+            return made
+
+    before = (torch._C._get_mkldnn_enabled(), torch._C._get_nnpack_enabled())
+    model, x = Watched().eval(), torch.rand(2, 4, 3)
+
+    bounds = intervalnn.IntervalNetwork(model, "all")(x)
+
+    assert set(seen) == {before}
+    torch.testing.assert_close(bounds.point, model(x))
+
+
+def test_torch_still_turns_its_kernels_off_in_exports_of_others() -> None:
+    with torch_private.kernels_kept():
+        pass
+    seen = []
+
+    class Watched(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append(torch._C._get_mkldnn_enabled())
+            return x + 1
+
+    torch.export.export(Watched(), (torch.ones(2),))
+    assert not any(seen)

@@ -12,7 +12,7 @@ import intervalnn as inn
 
 def as_weights(net: inn.IntervalNetwork, x: Any, **options: Any) -> inn.IntervalNetwork:
     """Return a network with the same intervals, a gap below and one above each weight."""
-    other = inn.IntervalNetwork(net.model, **options)
+    other = inn.IntervalNetwork(net.model, **({"layers": "all"} | options))
     with torch.no_grad():
         other(x)
         for name, w in net.weight_intervals().items():

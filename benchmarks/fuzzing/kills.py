@@ -149,7 +149,7 @@ def content(path: Path) -> str | None:
 
 def network(version: int, size: int = 200) -> inn.IntervalNetwork:
     torch.manual_seed(0)
-    net = inn.IntervalNetwork(nn.Sequential(nn.Linear(size, size), nn.ReLU(), nn.Linear(size, 2)).eval())
+    net = inn.IntervalNetwork(nn.Sequential(nn.Linear(size, size), nn.ReLU(), nn.Linear(size, 2)).eval(), layers="all")
     net.set_gaps("0.weight", below=0.001 * version, above=0.002 * version)
     return net
 
@@ -204,7 +204,7 @@ def fit_network(folder: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(24, 1, 8)
     model = nn.Sequential(nn.Conv1d(1, 4, 3, padding=1), nn.ReLU(), nn.Dropout(), nn.Conv1d(4, 1, 1)).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     loader = DataLoader(TensorDataset(x, x.flip(-1)), batch_size=8, shuffle=True)
     fit(net, loader, epochs=STEPS, validation=[(x, x.flip(-1))], checkpoint=folder / "fit.pt", progress=False)
     save(net, folder / "fitted.safetensors")

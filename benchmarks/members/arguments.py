@@ -134,7 +134,7 @@ def changed(value: Any, random: Random) -> Any:
 def member(random: Random) -> str:
     """Try one: several calls, of equal structure or not, each right."""
     model = Weighed(linear(random)).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     x = torch.randn(2, 3, generator=torch.Generator().manual_seed(random.getrandbits(32)))
     given, said, refused = drawn(random, random.randrange(3)), "", False
 

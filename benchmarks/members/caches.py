@@ -86,7 +86,7 @@ CHANGES: dict[str, Callable[[inn.IntervalNetwork, Random], Any]] = {
 
 def member(random: Random) -> str:
     """Try one: after each change the bounds are those of a network made anew, and hold."""
-    net = inn.IntervalNetwork(_model(random))
+    net = inn.IntervalNetwork(_model(random), layers="all")
     generator = torch.Generator().manual_seed(random.getrandbits(32))
     done = []
     for _ in range(5):
@@ -94,7 +94,7 @@ def member(random: Random) -> str:
         x = torch.randn(batch, *((2, 8) if isinstance(net.model[0], nn.Conv1d) else (8,)), generator=generator)
         with torch.inference_mode(random.random() < 0.2), torch.no_grad():
             bounds = net(x)
-        fresh = inn.IntervalNetwork(copy.deepcopy(net.model))
+        fresh = inn.IntervalNetwork(copy.deepcopy(net.model), layers="all")
         fresh.load_state_dict(net.state_dict())
         with torch.no_grad():
             wanted = fresh(x)

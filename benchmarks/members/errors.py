@@ -148,14 +148,14 @@ def member(random: Random) -> str:
         return _told(name, lambda: _forward(random, name), needs_line=True)
     if kind == "model":
         name = random.choice(list(MODELS))
-        return _told(name, lambda: inn.IntervalNetwork(MODELS[name](_plain(random)))(X))
+        return _told(name, lambda: inn.IntervalNetwork(MODELS[name](_plain(random)), layers="all")(X))
     name = random.choice(list(USES))
-    return _told(name, lambda: USES[name](inn.IntervalNetwork(_plain(random))))
+    return _told(name, lambda: USES[name](inn.IntervalNetwork(_plain(random), layers="all")))
 
 
 def _forward(random: Random, name: str) -> None:
     model = Body(random, FORWARDS[name]).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     with torch.no_grad():
         net(X)
         open_gaps(net, random, 0.01)

@@ -29,7 +29,7 @@ def member(random: Random) -> str:
     said = f"{dtype} with gaps of {size:.1g} in {gap_dtype}, weights of {scale:.1g}"
 
     def attempt() -> None:
-        net = inn.IntervalNetwork(model, gap_dtype=gap_dtype)
+        net = inn.IntervalNetwork(model, layers="all", gap_dtype=gap_dtype)
         open_gaps(net, random, size * scale)
         with torch.no_grad():
             bounds = net(x)

@@ -119,7 +119,7 @@ def member(random: Random) -> str:
     kind = random.choice(list(KINDS))
     model = Stateful(linear(random), kind, random.random() < 0.5).eval()
     generator = torch.Generator().manual_seed(random.getrandbits(32))
-    net, twice = inn.IntervalNetwork(model), random.random() < 0.3
+    net, twice = inn.IntervalNetwork(model, layers="all"), random.random() < 0.3
 
     def own(x: Tensor, y: Tensor) -> Tensor:
         with torch.no_grad():

@@ -29,7 +29,7 @@ def _network(random: Random) -> inn.IntervalNetwork:
             lambda: nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4), nn.Sigmoid(), nn.Linear(4, 2), nn.Softmax(-1)),
         ]
     )()
-    net = inn.IntervalNetwork(model.eval())
+    net = inn.IntervalNetwork(model.eval(), layers="all")
     open_gaps(net, random)
     return net
 

@@ -13,9 +13,11 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 from torch._C import _functorch
+from torch._decomp import decompositions
 from torch._export.utils import _is_preservable_cia_op, _special_op_to_preserve_cia
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.export import ExportedProgram
+from torch.export import _trace as export_trace
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.export.exported_program import _decompose_exported_program
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
@@ -48,6 +50,7 @@ __all__ = [
     "itself_alone",
     "keep_device_guard",
     "keep_in_place",
+    "kernels_kept",
     "key_of",
     "load_package",
     "no_modes",
@@ -96,6 +99,30 @@ def shallow_copy(module: Module) -> Module:
 
 
 # --- tensors and operations ---
+
+
+@contextlib.contextmanager
+def kernels_kept() -> Iterator[None]:
+    """Let ``torch.export`` leave the processor's fast kernels on, since it turns them off for every thread.
+
+    It does so lest LSTMs be taken apart into one of these kernels; here they are not, whatever is on.
+    """
+    changed = ((export_trace, "_ignore_backend_decomps", contextlib.nullcontext), (decompositions, _LSTM, _plain_lstm))
+    before = [getattr(module, name) for module, name, _ in changed]
+    for module, name, other in changed:
+        setattr(module, name, other)
+    try:
+        yield
+    finally:
+        for (module, name, _), own in zip(changed, before, strict=True):
+            setattr(module, name, own)
+
+
+_LSTM = "select_one_layer_lstm_function"
+
+
+def _plain_lstm(*_: Any) -> Callable[..., Any]:
+    return decompositions.one_layer_lstm
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ def small_model() -> nn.Module:
 
 
 def opened(model: nn.Module, gap: float = 0.01, **options: Any) -> inn.IntervalNetwork:
-    net = inn.IntervalNetwork(model, **options)
+    net = inn.IntervalNetwork(model, **({"layers": "all"} | options))
     for name in net.names:
         net.set_gaps(name, below=gap, above=2 * gap)
     return net
@@ -109,7 +109,7 @@ def test_a_loader_on_a_device_that_cannot_be_left_is_refused(use: Callable[..., 
 
 def test_a_model_without_numbers_is_not_trained() -> None:
     with pytest.raises(ValueError, match="the model is on the meta device, where there are no numbers"):
-        fit(inn.IntervalNetwork(small_model()).to("meta"), [(X, X)])
+        fit(inn.IntervalNetwork(small_model(), layers="all").to("meta"), [(X, X)])
 
 
 @pytest.mark.gpu
@@ -204,7 +204,7 @@ def test_what_overflows_has_infinite_bounds_around_the_point(name: str, dtype: A
         model = MODELS[name]().eval().to(dtype)
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
-    net, infinite = inn.IntervalNetwork(model, gap_dtype=gap_dtype), 0
+    net, infinite = inn.IntervalNetwork(model, layers="all", gap_dtype=gap_dtype), 0
 
     most = torch.finfo(dtype).max
     most_of_gaps = torch.finfo(gap_dtype or (SINGLE if dtype == HALF else dtype)).max
@@ -233,7 +233,7 @@ def test_weights_that_overflow_are_refused_by_name() -> None:
         model[2].bias.fill_(1e5)  # type: ignore[index, union-attr, operator]
 
     with pytest.raises(ValueError, match=r"parameter '2\.bias' has entries that are NaN or infinite"):
-        inn.IntervalNetwork(model.half())
+        inn.IntervalNetwork(model.half(), layers="all")
 
 
 def test_infinite_bounds_are_neither_calibrated_nor_measured() -> None:

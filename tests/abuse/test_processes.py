@@ -114,7 +114,7 @@ def test_a_full_disk_is_named_and_costs_nothing(name: str, kind: str, tmp_path: 
 
 def small_fit(checkpoint: Path) -> tuple[list[torch.Tensor], int]:
     torch.manual_seed(0)
-    net = inn.IntervalNetwork(nn.Sequential(nn.Linear(20, 20), nn.ReLU(), nn.Linear(20, 2)).eval())
+    net = inn.IntervalNetwork(nn.Sequential(nn.Linear(20, 20), nn.ReLU(), nn.Linear(20, 2)).eval(), layers="all")
     x = torch.randn(16, 20)
     history = inn.fit(net, [(x, x[:, :2])], epochs=3, checkpoint=checkpoint, progress=False)
     return [gap.detach().clone() for gap in net.parameters()], len(history.epochs)

@@ -109,7 +109,7 @@ def test_a_plain_model_runs_beside_first_calls() -> None:
 
     def first_calls() -> None:
         while time.monotonic() < end:
-            inn.IntervalNetwork(mlp().eval()).predict(torch.randn(2, 3))
+            inn.IntervalNetwork(mlp().eval(), layers="all").predict(torch.randn(2, 3))
 
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(work) for work in (plain, plain, first_calls, first_calls)]:
@@ -119,7 +119,7 @@ def test_a_plain_model_runs_beside_first_calls() -> None:
 
 
 def test_recomputing_is_a_matter_of_one_thread() -> None:
-    net, x = inn.IntervalNetwork(conv_net().eval()), torch.randn(2, 1, 8, 8)
+    net, x = inn.IntervalNetwork(conv_net().eval(), layers="all"), torch.randn(2, 1, 8, 8)
     plain = _way(net, x)
 
     with net.recomputing():
@@ -161,7 +161,7 @@ def test_forgetting_while_others_predict_leaves_nothing_old(monkeypatch: pytest.
     model = Slow().eval()
     model.factor = 1.0
     monkeypatch.setattr(Slow, "forward", lambda self, x: self.layer(x) * self.factor)
-    net, x, wrong, end = inn.IntervalNetwork(model), torch.ones(1, 2), [], threading.Event()
+    net, x, wrong, end = inn.IntervalNetwork(model, layers="all"), torch.ones(1, 2), [], threading.Event()
     net.predict(x)
 
     def predict() -> None:

@@ -54,7 +54,7 @@ class Subject:
             torch.manual_seed(0)
             self.model = self.build().eval()
             self.inputs = [torch.randn(shape) for shape in self.shapes]
-            self.net = inn.IntervalNetwork(self.model, **self.options)
+            self.net = inn.IntervalNetwork(self.model, **({"layers": "all"} | self.options))
             self.net(self.inputs[0])
             with torch.no_grad():
                 for gap in self.net.parameters():

@@ -153,7 +153,7 @@ def test_what_no_factor_can_cover_is_answered_with_what_the_method_has() -> None
         def predict(self, x: Tensor) -> Prediction:
             return Prediction(x, torch.zeros_like(x), torch.ones_like(x), torch.ones_like(x))
 
-    net = inn.IntervalNetwork(nn.Linear(1, 1, bias=True).eval())
+    net = inn.IntervalNetwork(nn.Linear(1, 1, bias=True).eval(), layers="all")
     net.set_gaps("bias", below=0.0, above=1.0)
     x = torch.randn(40, 1, generator=torch.Generator().manual_seed(0))
 
@@ -353,7 +353,7 @@ def test_it_is_saved_with_the_method_and_comes_back(groups: Any) -> None:
 
 def test_an_interval_network_is_a_method_and_saves_its_calibration() -> None:
     model = nn.Sequential(nn.Conv1d(1, 3, 3, padding=1), nn.ReLU(), nn.Conv1d(3, 1, 1)).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     for name in net.names:
         net.set_gaps(name, below=0.01, above=0.02)
     x, y = torch.randn(2, 40, 1, 8, generator=torch.Generator().manual_seed(0))

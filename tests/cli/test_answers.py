@@ -58,7 +58,7 @@ def volume_net(project: Path, methods: None) -> list[str]:
         import mymethods  # type: ignore[import-not-found]
     finally:
         sys.path.remove(str(project))
-    net = intervalnn.IntervalNetwork(mymethods.net3d().eval())
+    net = intervalnn.IntervalNetwork(mymethods.net3d().eval(), layers="all")
     net.set_gaps("bias", below=0.1, above=0.2)
     net.save(project / "volume.safetensors")
     return ["--net", "volume.safetensors", "--model", "mymethods:net3d"]

@@ -395,7 +395,7 @@ def test_explain_shows_and_draws_every_parameter(inn: Inn, tmp_path: Path) -> No
 
     assert shown.exit_code == 0 and "What opens the bounds" in shown.stdout
     assert (tmp_path / "layers.png").stat().st_size > 5000
-    assert [row["name"] for row in found["parameters"]] == ["0.weight", "0.bias", "3.weight", "3.bias"]
+    assert [row["name"] for row in found["parameters"]] == ["3.weight", "3.bias", "scout 0"]
     assert sum(row["share"] for row in found["parameters"]) == pytest.approx(1)
 
 

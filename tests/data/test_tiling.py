@@ -150,7 +150,7 @@ def test_an_interval_network_is_tiled_with_its_calibration(layers: Any) -> None:
 @pytest.mark.slow
 def test_the_network_of_the_paper_is_tiled() -> None:
     torch.manual_seed(0)
-    net = inn.IntervalNetwork(inn.models.UNet(4, dropout=0.0).eval())
+    net = inn.IntervalNetwork(inn.models.UNet(4, dropout=0.0).eval(), layers="all")
     x = torch.rand(1, 1, 512, 64)
     net(x)
     for name in net.names:

@@ -58,7 +58,7 @@ def random_prediction(shape: tuple[int, ...], seed: int = 0) -> Prediction:
 def test_slices_are_predicted_as_the_network_does(batch_size: int) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 1, 3, padding=1)).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net.set_gaps("2.weight", below=0.01, above=0.02)
     scan = volume()
 
@@ -78,7 +78,7 @@ def test_slices_are_predicted_as_the_network_does(batch_size: int) -> None:
 
 def test_a_model_of_three_dimensions_wants_patches_of_three() -> None:
     torch.manual_seed(0)
-    net = inn.IntervalNetwork(nn.Conv3d(1, 1, 3, padding=1).eval())
+    net = inn.IntervalNetwork(nn.Conv3d(1, 1, 3, padding=1).eval(), layers="all")
     net.set_gaps("bias", below=0.01, above=0.02)
     scan = volume((5, 12, 10))
 
@@ -92,7 +92,7 @@ def test_a_model_of_three_dimensions_wants_patches_of_three() -> None:
 
 
 def test_methods_that_fail_in_three_dimensions_get_no_advice_on_them() -> None:
-    net = inn.IntervalNetwork(nn.Conv2d(1, 1, 3, padding=1).eval())
+    net = inn.IntervalNetwork(nn.Conv2d(1, 1, 3, padding=1).eval(), layers="all")
 
     with pytest.raises(ValueError, match="does not take this input") as refused:
         predict_volume(net, volume(), patch=(3, 6, 6), overlap=0.0, progress=False)
@@ -138,7 +138,9 @@ def test_patches_are_blended_as_weighted_means() -> None:
 
 def test_a_network_in_three_dimensions_takes_patches() -> None:
     torch.manual_seed(0)
-    net = inn.IntervalNetwork(nn.Sequential(nn.Conv3d(1, 1, 1)).eval())  # pixel by pixel, so patches do not matter
+    net = inn.IntervalNetwork(
+        nn.Sequential(nn.Conv3d(1, 1, 1)).eval(), layers="all"
+    )  # pixel by pixel, so patches do not matter
     net.set_gaps("0.bias", below=0.01, above=0.02)
     scan = volume()
 
@@ -155,7 +157,9 @@ def test_a_network_in_three_dimensions_takes_patches() -> None:
 def test_patches_give_what_whole_slices_or_volumes_give(patch: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     conv = nn.Conv2d if len(patch) == 2 else nn.Conv3d
-    net = inn.IntervalNetwork(nn.Sequential(conv(1, 2, 3, padding=1), nn.ReLU(), conv(2, 1, 3, padding=1)).eval())
+    net = inn.IntervalNetwork(
+        nn.Sequential(conv(1, 2, 3, padding=1), nn.ReLU(), conv(2, 1, 3, padding=1)).eval(), layers="all"
+    )
     net.set_gaps("2.weight", below=0.01, above=0.02)
     scan = volume((20, 40, 30))
 

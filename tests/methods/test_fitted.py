@@ -91,7 +91,7 @@ def test_what_learns_nothing_needs_no_fit(make: Callable[[nn.Module], Any]) -> N
 
 
 def test_gaps_and_offsets_that_were_set_by_hand_will_do() -> None:
-    by_gaps, by_offsets = (inn.IntervalNetwork(model()) for _ in range(2))
+    by_gaps, by_offsets = (inn.IntervalNetwork(model(), layers="all") for _ in range(2))
 
     by_gaps.set_gaps("3.bias", below=0.0, above=0.1)
     by_offsets.solve_offsets(BATCHES, beta=0.1)

@@ -185,7 +185,7 @@ ALIKE: dict[str, tuple[Callable[[float], Any], Callable[[Any], Any]]] = {
 def test_arguments_that_look_alike_are_told_apart(case: str) -> None:
     make, read = ALIKE[case]
     model = Scaled(read).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     with _nodes():
         for number in (1, 2, 1):
@@ -194,7 +194,7 @@ def test_arguments_that_look_alike_are_told_apart(case: str) -> None:
 
 def test_a_class_may_be_changed_between_calls() -> None:
     model, given = Scaled(lambda value: value.scale).eval(), Settings()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     for scale in (1.0, 2.0):
         Settings.scale = scale
@@ -202,7 +202,7 @@ def test_a_class_may_be_changed_between_calls() -> None:
 
 
 def test_an_object_that_is_the_same_shares_its_program() -> None:
-    net = inn.IntervalNetwork(Scaled(_number).eval())
+    net = inn.IntervalNetwork(Scaled(_number).eval(), layers="all")
 
     for _ in range(2):
         net(X, LeavesOut(3.0))
@@ -243,7 +243,7 @@ def test_what_cannot_be_taken_apart_is_refused_with_the_way_out(case: str) -> No
     make, said = REFUSED[case]
 
     with pytest.raises(TypeError, match=said):
-        inn.IntervalNetwork(Scaled(lambda value: 1.0).eval())(X, make())
+        inn.IntervalNetwork(Scaled(lambda value: 1.0).eval(), layers="all")(X, make())
 
 
 class AsksForGradients(nn.Module):
@@ -256,7 +256,7 @@ class AsksForGradients(nn.Module):
 
 
 def test_a_model_that_does_something_else_for_gradients_is_refused_there() -> None:
-    net = inn.IntervalNetwork(AsksForGradients().eval())
+    net = inn.IntervalNetwork(AsksForGradients().eval(), layers="all")
 
     assert torch.equal(net(X).point, net.model(X))
     with pytest.raises(ValueError, match="its captured program returns values that are off"):
@@ -268,7 +268,7 @@ def test_a_model_that_does_something_else_for_gradients_is_refused_there() -> No
 
 def test_code_that_reads_where_an_input_lies_is_right_wherever_that_is() -> None:
     model = Scaled(lambda a: a.as_strided((2,), (a.stride(0),), a.storage_offset()).sum()).eval()
-    net, rows = inn.IntervalNetwork(model), torch.arange(30.0).view(10, 3)
+    net, rows = inn.IntervalNetwork(model, layers="all"), torch.arange(30.0).view(10, 3)
 
     for given in (rows[:4], rows[1:5], rows.T[1:], rows[::2], rows[:, 1:], rows[3:4].expand(4, 3)):
         assert torch.equal(net(X, given).point, model(X, given))
@@ -276,7 +276,7 @@ def test_code_that_reads_where_an_input_lies_is_right_wherever_that_is() -> None
 
 def test_a_model_may_ask_how_an_input_is_laid_out() -> None:
     model = Scaled(lambda a: 2.0 if a.is_contiguous() else 1.0).eval()
-    net, rows = inn.IntervalNetwork(model), torch.ones(4, 6)
+    net, rows = inn.IntervalNetwork(model, layers="all"), torch.ones(4, 6)
 
     for given in (rows, rows[:, :3], rows.T, rows[:1].expand(4, 6)):
         assert torch.equal(net(X, given).point, model(X, given))

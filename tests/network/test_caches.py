@@ -43,7 +43,7 @@ class Model(nn.Module):
 def make(**options: Any) -> Net:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        net = Net(Model().eval(), **options)
+        net = Net(Model().eval(), **({"layers": "all"} | options))
         with torch.no_grad():
             for gap in net.parameters():
                 gap.uniform_(0.001, 0.01)
@@ -164,7 +164,7 @@ def test_gaps_relative_to_weights_follow_them(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 def test_changes_are_seen_in_every_dtype(dtype: torch.dtype) -> None:
     model = nn.Sequential(nn.Linear(3, 3, dtype=dtype), nn.Linear(3, 1, dtype=dtype))
-    net = inn.IntervalNetwork(model.eval())
+    net = inn.IntervalNetwork(model.eval(), layers="all")
     for name in net.names:
         net.set_gaps(name, 0.01, 0.02)
     x = torch.ones(2, 3, dtype=dtype)
@@ -182,7 +182,7 @@ def test_a_weight_in_a_mapped_file_may_be_written_by_anyone(tmp_path: Path) -> N
     mapped[:] = 1.0
     model = nn.Linear(3, 2).eval()
     model.weight = nn.Parameter(torch.from_numpy(mapped))
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net.set_gaps("weight", 0.1, 0.1)
     x = inn.Interval(*(torch.ones(1, 3),) * 3)
     narrow = net.predict(x).score
@@ -273,7 +273,7 @@ def test_bounds_of_other_weights_than_the_points_are_endless_on_a_device(far: No
 
 def test_the_point_is_the_models_own_on_a_device_where_no_weight_is_made_of_others(far: None) -> None:
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net.predict(X)
 
     model[0].weight.data.mul_(2)
@@ -427,7 +427,7 @@ class Scaled(nn.Module):
 def test_ever_new_arguments_leave_no_more_than_so_much_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "PROGRAMS", 5)
     monkeypatch.setattr(programs, "PREPARED", 2)
-    net, x = inn.IntervalNetwork(Scaled().eval()), torch.ones(2, 2)
+    net, x = inn.IntervalNetwork(Scaled().eval(), layers="all"), torch.ones(2, 2)
     net.compile(backend="eager")
 
     for factor in (*range(9), 0, 8):
@@ -440,7 +440,7 @@ def test_ever_new_arguments_leave_no_more_than_so_much_behind(monkeypatch: pytes
 
 def test_what_is_used_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "PROGRAMS", 3)
-    net, x = inn.IntervalNetwork(Scaled().eval()), torch.ones(2, 2)
+    net, x = inn.IntervalNetwork(Scaled().eval(), layers="all"), torch.ones(2, 2)
     net(x, 1.0)
     (often,) = net._search.programs._plans
 

@@ -19,7 +19,7 @@ from intervalnn.network import search
 
 
 def bounds_of(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
-    return inn.IntervalNetwork(model.eval())(*args, **kwargs)
+    return inn.IntervalNetwork(model.eval(), layers="all")(*args, **kwargs)
 
 
 class Body(nn.Module):
@@ -156,12 +156,12 @@ def test_training_mode_is_refused_by_name(module: nn.Module, message: str) -> No
     model = nn.Sequential(nn.Linear(3, 3), module).train()
 
     with pytest.raises(ValueError, match=message):
-        inn.IntervalNetwork(model)(torch.randn(4, 3))
+        inn.IntervalNetwork(model, layers="all")(torch.randn(4, 3))
 
 
 def test_training_mode_is_refused_at_every_call_not_only_the_first() -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net(torch.randn(4, 3))
 
     model.train()
@@ -173,7 +173,7 @@ def test_training_mode_is_refused_at_every_call_not_only_the_first() -> None:
 def test_layers_that_do_the_same_in_training_mode_are_not_refused() -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Dropout(0.0)).train()
 
-    assert not inn.IntervalNetwork(model)(torch.randn(2, 3)).width.any()
+    assert not inn.IntervalNetwork(model, layers="all")(torch.randn(2, 3)).width.any()
 
 
 def test_a_rule_of_ones_own_makes_an_operation_known() -> None:
@@ -187,7 +187,7 @@ def test_a_rule_of_ones_own_makes_an_operation_known() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return double(self.layer(x))
 
-    net = inn.IntervalNetwork(Own().eval())
+    net = inn.IntervalNetwork(Own().eval(), layers="all")
     net.set_gaps("layer.bias", 0.5, 0.25)
     with pytest.raises(inn.MissingRuleError, match=r"add one with intervalnn.rule\(torch.ops.intervalnn_tests.double"):
         net(torch.randn(2, 3))
@@ -261,7 +261,7 @@ class ByLen(Body):
     ],
 )
 def test_code_that_depends_on_sizes_is_right_for_each_size(model: type[nn.Module], shapes: Any) -> None:
-    net = inn.IntervalNetwork(model().eval())
+    net = inn.IntervalNetwork(model().eval(), layers="all")
     for name in net.names:
         net.set_gaps(name, 0.1, 0.1)
 
@@ -279,7 +279,9 @@ def test_sizes_that_vary_are_learned_so_that_the_third_size_needs_no_capture(mon
     captured: list[Any] = []
     true = search.capture
     monkeypatch.setattr(search, "capture", lambda *args: captured.append(args[1].tensors[0].shape) or true(*args))
-    net = inn.IntervalNetwork(nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.Conv2d(2, 1, 1)).eval())
+    net = inn.IntervalNetwork(
+        nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.Conv2d(2, 1, 1)).eval(), layers="all"
+    )
 
     for shape in [(2, 1, 8, 8), (5, 1, 8, 8), (2, 1, 6, 8), (3, 1, 9, 8), (2, 1, 9, 7), (4, 1, 5, 6)]:
         x = torch.randn(shape)
@@ -296,7 +298,7 @@ class Options(Body):
 
 
 def test_arguments_that_are_no_tensors_are_part_of_the_program() -> None:
-    net = inn.IntervalNetwork(Options().eval())
+    net = inn.IntervalNetwork(Options().eval(), layers="all")
     x = torch.randn(2, 3)
 
     for args, kwargs in [((x,), {}), ((x, 2.0), {}), ((x,), {"scale": 3.0}), ((x,), {"mode": "relu"})]:
@@ -307,7 +309,7 @@ def test_arguments_that_are_no_tensors_are_part_of_the_program() -> None:
 
 
 def test_another_rank_or_dtype_is_captured_anew() -> None:
-    net = inn.IntervalNetwork(Options().eval())
+    net = inn.IntervalNetwork(Options().eval(), layers="all")
 
     for x in (torch.randn(3), torch.randn(2, 3), torch.randn(2, 4, 3)):
         assert torch.equal(net(x).point, net.model(x))
@@ -335,7 +337,7 @@ class Constants(Body):
 
 
 def test_tensors_that_are_not_registered_are_read_as_they_are_now() -> None:
-    net = inn.IntervalNetwork(Constants().eval())
+    net = inn.IntervalNetwork(Constants().eval(), layers="all")
     x = torch.randn(2, 3)
     net(x)
 
@@ -355,7 +357,7 @@ CHANGES: dict[str, Callable[[Plain], None]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
 def test_a_changed_plain_attribute_is_seen(change: Callable[[Plain], None]) -> None:
-    net = inn.IntervalNetwork(Plain().eval())
+    net = inn.IntervalNetwork(Plain().eval(), layers="all")
     x = torch.randn(2, 3)
     before = net(x).point
 
@@ -366,7 +368,7 @@ def test_a_changed_plain_attribute_is_seen(change: Callable[[Plain], None]) -> N
 
 
 def test_attributes_that_alternate_cost_no_capture_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = inn.IntervalNetwork(Plain().eval())
+    net = inn.IntervalNetwork(Plain().eval(), layers="all")
     x, captures, capture = torch.randn(2, 3), [], search.capture
     monkeypatch.setattr(search, "capture", lambda *args: captures.append(args) or capture(*args))
 
@@ -379,7 +381,7 @@ def test_attributes_that_alternate_cost_no_capture_each_time(monkeypatch: pytest
 
 def test_a_buffer_that_was_taken_away_is_named() -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     x = torch.randn(4, 3)
     net(x)
 
@@ -390,7 +392,7 @@ def test_a_buffer_that_was_taken_away_is_named() -> None:
 
 
 def test_what_a_forward_reads_beside_its_attributes_needs_refresh() -> None:
-    net = inn.IntervalNetwork(Plain().eval())
+    net = inn.IntervalNetwork(Plain().eval(), layers="all")
     x = torch.randn(2, 3)
     net(x)
 
@@ -486,7 +488,7 @@ class Autocast(Body):
 @pytest.mark.rotating
 @pytest.mark.parametrize("model", [Contexts, Autocast])
 def test_contexts_inside_the_model_keep_their_meaning(model: type[nn.Module]) -> None:
-    net = inn.IntervalNetwork(model().eval())
+    net = inn.IntervalNetwork(model().eval(), layers="all")
     net.set_gaps("layer.bias", 0.1, 0.1)
     x = torch.randn(2, 3)
 
@@ -502,7 +504,7 @@ def test_contexts_inside_the_model_keep_their_meaning(model: type[nn.Module]) ->
 def test_a_frozen_transformer_is_captured_beside_its_fast_path() -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     model = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval().requires_grad_(False)
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net.set_gaps("layers.0.linear2.bias", 0.1, 0.1)
     x = torch.randn(2, 4, 8)
 
@@ -530,7 +532,7 @@ def test_capture_neither_prints_nor_warns(capfd: pytest.CaptureFixture[str]) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
 
-        inn.IntervalNetwork(model)(torch.randn(2, 1, 6, 6))
+        inn.IntervalNetwork(model, layers="all")(torch.randn(2, 1, 6, 6))
         with pytest.raises(ValueError, match="cannot be multiplied"):
             bounds_of(WrongShape(), torch.randn(2, 3))
 
@@ -572,7 +574,7 @@ class Kept(Body):
 @pytest.mark.parametrize("how", ["list", "dict", "data", "closure", "object"])
 def test_a_parameter_that_is_reached_without_its_name_keeps_its_gaps(how: str) -> None:
     model, x = Kept(how).eval(), torch.rand(2, 3) + 0.5
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net.set_gaps("layer.weight", 0.1, 0.2)
 
     bounds = net(x)
@@ -613,7 +615,7 @@ class OfGraph(Body):
 
 def test_tensors_inside_an_object_are_inputs() -> None:
     model = OfGraph().eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     for seed in range(3):
         graph = Graph(torch.full((2, 3), float(seed)), torch.full((3,), seed + 1.0))
@@ -624,7 +626,7 @@ def test_tensors_inside_an_object_are_inputs() -> None:
 
 def test_nearly_equal_arrays_inside_an_object_are_told_apart() -> None:
     model, x = OfGraph().eval(), torch.ones(2, 3)
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     for value in (1.0, 1.0 + 1e-6):
         graph = Graph(x, np.full((2, 3), value, dtype=np.float32))
         assert torch.equal(net(graph).point, model(graph))
@@ -648,7 +650,7 @@ class WritesToInput(Body):
 def test_an_input_that_is_written_to_may_be_passed_twice() -> None:
     model, x = WritesToInput().eval(), torch.ones(2, 3)
 
-    bounds = inn.IntervalNetwork(model)(x, x)
+    bounds = inn.IntervalNetwork(model, layers="all")(x, x)
 
     y = torch.ones(2, 3)
     assert torch.equal(bounds.point, model(y, y))

@@ -112,14 +112,14 @@ def test_a_model_that_depends_on_more_than_its_input_is_refused_by_name(case: st
     with pytest.raises(
         ValueError, match=rf"_Model has no one output to bound.*{named}.*Pass what changes as an argument"
     ):
-        inn.IntervalNetwork(_Model(change).eval())(*_inputs())
+        inn.IntervalNetwork(_Model(change).eval(), layers="all")(*_inputs())
 
 
 @pytest.mark.rotating
 @pytest.mark.parametrize("x", [torch.zeros(4, 3), torch.full((4, 3), torch.nan)])
 def test_what_a_model_keeps_of_its_first_input_is_seen_whatever_that_is(x: Tensor) -> None:
     with pytest.raises(ValueError, match="'first'"):
-        inn.IntervalNetwork(_Model(_subtract_first).eval())(x, x)
+        inn.IntervalNetwork(_Model(_subtract_first).eval(), layers="all")(x, x)
 
 
 class _KeepsTokens(nn.Module):
@@ -135,7 +135,7 @@ class _KeepsTokens(nn.Module):
 
 def test_what_a_model_keeps_of_whole_numbers_is_seen() -> None:
     with pytest.raises(ValueError, match="'first'"):
-        inn.IntervalNetwork(_KeepsTokens().eval())(torch.tensor([1, 5, 2]))
+        inn.IntervalNetwork(_KeepsTokens().eval(), layers="all")(torch.tensor([1, 5, 2]))
 
 
 def test_the_random_numbers_of_others_go_on_as_they_would() -> None:
@@ -143,7 +143,7 @@ def test_the_random_numbers_of_others_go_on_as_they_would() -> None:
         random.random(), np.random.rand()  # noqa: NPY002
         return x
 
-    net = inn.IntervalNetwork(_Model(draws).eval())
+    net = inn.IntervalNetwork(_Model(draws).eval(), layers="all")
     random.seed(3)
     np.random.seed(3)  # noqa: NPY002
     wanted = random.random(), np.random.rand()  # noqa: NPY002
@@ -162,7 +162,7 @@ def test_a_model_may_keep_what_its_output_does_not_depend_on(change: Any) -> Non
     own = model(*_inputs())
     before = model.calls, model.last, dict(model.known)
 
-    bounds = inn.IntervalNetwork(model)(*_inputs())
+    bounds = inn.IntervalNetwork(model, layers="all")(*_inputs())
 
     assert torch.equal(bounds.point, own)
     assert (model.calls, model.last) == before[:2] and model.known.keys() == before[2].keys()
@@ -175,7 +175,7 @@ def test_a_second_input_that_the_model_refuses_says_nothing_against_it() -> None
             raise RuntimeError("called twice")
         return x
 
-    assert inn.IntervalNetwork(_Model(checked).eval())(*_inputs()).point.shape == (4, 3)
+    assert inn.IntervalNetwork(_Model(checked).eval(), layers="all")(*_inputs()).point.shape == (4, 3)
 
 
 def test_a_model_that_fails_only_when_numbers_are_seen_is_named() -> None:
@@ -185,7 +185,7 @@ def test_a_model_that_fails_only_when_numbers_are_seen_is_named() -> None:
         return x
 
     with pytest.raises(ValueError, match=r"the model itself does not take this input.*a sensor is missing"):
-        inn.IntervalNetwork(_Model(checked).eval())(*_inputs())
+        inn.IntervalNetwork(_Model(checked).eval(), layers="all")(*_inputs())
 
 
 def test_random_numbers_that_nothing_depends_on_are_no_reason_to_refuse() -> None:
@@ -193,7 +193,7 @@ def test_random_numbers_that_nothing_depends_on_are_no_reason_to_refuse() -> Non
         random.random()
         return x
 
-    assert inn.IntervalNetwork(_Model(draws).eval())(*_inputs()).point.shape == (4, 3)
+    assert inn.IntervalNetwork(_Model(draws).eval(), layers="all")(*_inputs()).point.shape == (4, 3)
 
 
 class _Writes(_Model):
@@ -207,7 +207,7 @@ def test_an_input_that_is_written_to_and_passed_twice_is_followed() -> None:
     model, (x, _) = _Writes(_trace).eval(), _inputs()
     copy = x.clone()
 
-    point = inn.IntervalNetwork(model)(x, x).point
+    point = inn.IntervalNetwork(model, layers="all")(x, x).point
 
     assert torch.equal(point, model(copy, copy))
 
@@ -215,7 +215,7 @@ def test_an_input_that_is_written_to_and_passed_twice_is_followed() -> None:
 @pytest.mark.rotating
 @pytest.mark.parametrize("parts", [lambda x: (x, x[:]), lambda x: x.split(2)])
 def test_an_input_that_is_written_to_and_shares_its_memory_is_refused(parts: Any) -> None:
-    net = inn.IntervalNetwork(_Writes(_trace).eval())
+    net = inn.IntervalNetwork(_Writes(_trace).eval(), layers="all")
     x, y = parts(_inputs()[0])
     net(x.clone(), y.clone())  # whose program holds for other memory only
 
@@ -229,7 +229,7 @@ def test_a_weight_that_the_model_writes_to_is_named() -> None:
         return x * m.layer.weight.sum()
 
     with pytest.raises(ValueError, match=r"its forward changes 'layer\.weight', which it may read in the next call"):
-        inn.IntervalNetwork(_Model(drift).eval())(torch.ones(2, 3), torch.ones(2, 3))
+        inn.IntervalNetwork(_Model(drift).eval(), layers="all")(torch.ones(2, 3), torch.ones(2, 3))
 
 
 def encoder(**options: Any) -> nn.TransformerEncoder:
@@ -242,7 +242,9 @@ def test_a_fast_path_that_gives_other_values_is_refused_with_the_way_out() -> No
     x, padding = torch.randn(2, 5, 4), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
 
     with pytest.raises(ValueError, match=r"puts zeros where there is padding.*enable_nested_tensor=False"):
-        inn.IntervalNetwork(encoder())(x, src_key_padding_mask=padding)
+        inn.IntervalNetwork(encoder(), layers="all")(x, src_key_padding_mask=padding)
 
     model = encoder(enable_nested_tensor=False)
-    assert torch.allclose(inn.IntervalNetwork(model)(x, None, padding).point, model(x, None, padding), atol=1e-6)
+    assert torch.allclose(
+        inn.IntervalNetwork(model, layers="all")(x, None, padding).point, model(x, None, padding), atol=1e-6
+    )

@@ -58,7 +58,7 @@ def lifted_of(net: inn.IntervalNetwork) -> Lifted:
 
 def test_its_parameters_are_the_gaps_and_nothing_else() -> None:
     model = make()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     gaps = {id(p) for p in net.parameters()}
 
@@ -101,7 +101,7 @@ def test_complex_weights_have_gaps_for_their_real_and_imaginary_part() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return torch.fft.irfft(torch.fft.rfft(x) @ self.weight, n=4)
 
-    net = inn.IntervalNetwork(Complex().eval())
+    net = inn.IntervalNetwork(Complex().eval(), layers="all")
     net.set_gaps("weight", below=torch.full((3, 3), 0.1 + 0.2j), above=0.0)
 
     below = net.weight_intervals()["weight"].below
@@ -111,7 +111,7 @@ def test_complex_weights_have_gaps_for_their_real_and_imaginary_part() -> None:
 
 
 def test_a_gap_in_double_precision_is_the_number_that_was_given() -> None:
-    net = inn.IntervalNetwork(make().double())
+    net = inn.IntervalNetwork(make().double(), layers="all")
 
     net.set_gaps("third.weight", below=0.02, above=0.1)
 
@@ -251,7 +251,7 @@ def test_no_product_is_computed_twice() -> None:
 
 
 def test_predict_needs_no_gradients_and_gives_all_five() -> None:
-    net = with_gaps(inn.IntervalNetwork(make()))
+    net = with_gaps(inn.IntervalNetwork(make(), layers="all"))
     x = signal()
 
     p = net.predict(x)
@@ -265,7 +265,7 @@ def test_predict_needs_no_gradients_and_gives_all_five() -> None:
 
 
 def test_predict_in_batches_is_predict_at_once() -> None:
-    net = with_gaps(inn.IntervalNetwork(make()))
+    net = with_gaps(inn.IntervalNetwork(make(), layers="all"))
     x = signal(5, 1, 8)
 
     parts, whole = net.predict(x, batch_size=2), net.predict(x)
@@ -290,7 +290,7 @@ def test_predict_refuses_batches_that_make_no_sense(size: int, message: str) -> 
 )
 def test_predict_in_batches_wants_something_to_cut(x: tuple[Tensor, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        inn.IntervalNetwork(make()).predict(*x, batch_size=2)
+        inn.IntervalNetwork(make(), layers="all").predict(*x, batch_size=2)
 
 
 def test_balancing_takes_large_sensitivities_in_half_precision() -> None:
@@ -298,7 +298,7 @@ def test_balancing_takes_large_sensitivities_in_half_precision() -> None:
     model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(6))).half().eval()
     for parameter in model.parameters():
         parameter.data.mul_(2)
-    net, x = inn.IntervalNetwork(model), torch.randn(8, 64).half()
+    net, x = inn.IntervalNetwork(model, layers="all"), torch.randn(8, 64).half()
 
     sensitivity = net.balance(x)
 
@@ -317,7 +317,7 @@ def test_arrays_among_the_arguments_are_told_apart_by_all_their_numbers() -> Non
         def forward(self, x: Tensor, factors: Any) -> Tensor:
             return self.layer(x) * float(factors.sum())
 
-    net, x, factors = inn.IntervalNetwork(Scaled().eval()), torch.ones(2, 3), np.ones(2000)
+    net, x, factors = inn.IntervalNetwork(Scaled().eval(), layers="all"), torch.ones(2, 3), np.ones(2000)
     net(x, factors)
     factors[1000] = 500.0  # which the array's text leaves out
 
@@ -325,7 +325,7 @@ def test_arrays_among_the_arguments_are_told_apart_by_all_their_numbers() -> Non
 
 
 def test_what_was_captured_under_autocast_is_not_taken_outside_of_it() -> None:
-    net, x = inn.IntervalNetwork(make()), signal(2, 1, 8)
+    net, x = inn.IntervalNetwork(make(), layers="all"), signal(2, 1, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         inside, wanted = net(x).point, net.model(x)
 
@@ -342,7 +342,7 @@ def test_a_model_without_parameters_takes_intervals() -> None:
 def test_weights_that_are_no_longer_tied_are_refused() -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).eval()
     model[1].weight = model[0].weight
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net(torch.ones(1, 3))
     model[1].weight = nn.Parameter(torch.ones(3, 3))
 
@@ -359,7 +359,7 @@ def test_sizes_may_be_rounded_by_python() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.layer(x)[: round(x.shape[0] * 0.6)]
 
-    net = inn.IntervalNetwork(Part().eval())
+    net = inn.IntervalNetwork(Part().eval(), layers="all")
     for size in (4, 9, 11):
         x = torch.ones(size, 3)
         assert torch.equal(net(x).point, net.model(x))
@@ -371,7 +371,7 @@ def test_predict_keeps_the_models_structure() -> None:
             y = super().forward(x)
             return {"y": y, "parts": [y[:, :1], torch.arange(3)], "name": "mine"}
 
-    net = with_gaps(inn.IntervalNetwork(Structured().eval()))
+    net = with_gaps(inn.IntervalNetwork(Structured().eval(), layers="all"))
 
     out = net.predict(signal(4, 1, 8), batch_size=4)
 
@@ -385,7 +385,7 @@ def test_predict_keeps_the_models_structure() -> None:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> tuple[inn.IntervalNetwork, list[int]]:
-    net = with_gaps(inn.IntervalNetwork(make()))
+    net = with_gaps(inn.IntervalNetwork(make(), layers="all"))
     with torch.no_grad():
         net(signal())
     lifted, calls = lifted_of(net), []
@@ -445,7 +445,7 @@ def changes() -> dict[str, Callable[[inn.IntervalNetwork], Any]]:
 @pytest.mark.rotating
 @pytest.mark.parametrize("change", changes())
 def test_split_weights_are_made_anew_when_something_changes(change: str) -> None:
-    net = with_gaps(inn.IntervalNetwork(make()))
+    net = with_gaps(inn.IntervalNetwork(make(), layers="all"))
     with torch.no_grad():
         before = net(signal())
 
@@ -474,7 +474,7 @@ def test_gradients_never_come_from_the_cache(counted: tuple[inn.IntervalNetwork,
 
 
 def test_state_dict_round_trip_gives_the_same_bounds() -> None:
-    net, other = with_gaps(inn.IntervalNetwork(make())), inn.IntervalNetwork(make())
+    net, other = with_gaps(inn.IntervalNetwork(make(), layers="all")), inn.IntervalNetwork(make(), layers="all")
 
     other.load_state_dict(net.state_dict())
 
@@ -484,7 +484,7 @@ def test_state_dict_round_trip_gives_the_same_bounds() -> None:
 @pytest.mark.rotating
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))], ids=["copy", "pickle"])
 def test_a_copy_is_a_network_of_its_own(copied: Callable[[Any], Any]) -> None:
-    net = with_gaps(inn.IntervalNetwork(make()))
+    net = with_gaps(inn.IntervalNetwork(make(), layers="all"))
     want = net(signal())
 
     twin = copied(net)
@@ -499,7 +499,7 @@ def test_a_copy_is_a_network_of_its_own(copied: Callable[[Any], Any]) -> None:
 @pytest.mark.rotating
 @pytest.mark.parametrize("convert", ["half", "double", "bfloat16"])
 def test_it_refuses_to_convert_its_model(convert: str) -> None:
-    net = inn.IntervalNetwork(make())
+    net = inn.IntervalNetwork(make(), layers="all")
 
     with pytest.raises(TypeError, match="follows the dtype of its model"):
         getattr(net, convert)()
@@ -508,7 +508,7 @@ def test_it_refuses_to_convert_its_model(convert: str) -> None:
 
 
 def test_to_its_own_dtype_and_device_changes_nothing() -> None:
-    net = with_gaps(inn.IntervalNetwork(make(torch.float64)))
+    net = with_gaps(inn.IntervalNetwork(make(torch.float64), layers="all"))
     want = net(signal(dtype=torch.float64))
 
     got = net.to("cpu", torch.float64)(signal(dtype=torch.float64))
@@ -519,7 +519,7 @@ def test_to_its_own_dtype_and_device_changes_nothing() -> None:
 
 
 def test_train_and_eval_of_the_network_leave_the_model_alone() -> None:
-    net = inn.IntervalNetwork(make())
+    net = inn.IntervalNetwork(make(), layers="all")
 
     net.train()
 
@@ -532,19 +532,19 @@ def test_a_parameter_that_is_not_a_number_is_refused_at_once() -> None:
     model.second.weight.data[0, 0, 0] = torch.nan
 
     with pytest.raises(ValueError, match=r"'second.weight' has entries that are NaN"):
-        inn.IntervalNetwork(model)
+        inn.IntervalNetwork(model, layers="all")
 
 
 @pytest.mark.rotating
 @pytest.mark.parametrize("model", [torch.relu, "model", None])
 def test_what_is_no_module_is_refused(model: Any) -> None:
     with pytest.raises(TypeError, match=r"must be a torch.nn.Module"):
-        inn.IntervalNetwork(model)
+        inn.IntervalNetwork(model, layers="all")
 
 
 def test_a_call_without_tensors_is_refused() -> None:
     with pytest.raises(ValueError, match="no tensor among its arguments"):
-        inn.IntervalNetwork(make())()
+        inn.IntervalNetwork(make(), layers="all")()
 
 
 def test_printing_it_names_the_model() -> None:
@@ -558,7 +558,7 @@ def test_printing_it_names_the_model() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_models_of_any_floating_dtype_work(dtype: torch.dtype) -> None:
     model = make(dtype)
-    net = with_gaps(inn.IntervalNetwork(model))
+    net = with_gaps(inn.IntervalNetwork(model, layers="all"))
 
     bounds = net(signal(dtype=dtype))
 
@@ -589,7 +589,10 @@ def test_another_form_holds_from_the_next_call_on(training: bool, compiled: bool
 
 def test_gaps_in_bfloat16_leave_the_point_as_it_is() -> None:
     model = make()
-    net, half = with_gaps(inn.IntervalNetwork(model)), with_gaps(inn.IntervalNetwork(model, gap_dtype=torch.bfloat16))
+    net, half = (
+        with_gaps(inn.IntervalNetwork(model, layers="all")),
+        with_gaps(inn.IntervalNetwork(model, layers="all", gap_dtype=torch.bfloat16)),
+    )
 
     want, got = net(signal()), half(signal())
 
@@ -597,14 +600,14 @@ def test_gaps_in_bfloat16_leave_the_point_as_it_is() -> None:
     assert got.gap_dtype == torch.bfloat16
     torch.testing.assert_close(got.above.float(), want.above, rtol=0.05, atol=0)
     with pytest.raises(TypeError, match="gap_dtype must be a floating-point dtype"):
-        inn.IntervalNetwork(model, gap_dtype=torch.int32)
+        inn.IntervalNetwork(model, layers="all", gap_dtype=torch.int32)
 
 
 @pytest.mark.rotating
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float8_e4m3fn, torch.float8_e5m2])
 def test_gaps_in_a_dtype_of_few_exponents_are_refused(dtype: torch.dtype) -> None:
     with pytest.raises(ValueError, match=rf"got {dtype}, in which small gaps vanish.*torch\.bfloat16 is as fast"):
-        inn.IntervalNetwork(make(), gap_dtype=dtype)
+        inn.IntervalNetwork(make(), layers="all", gap_dtype=dtype)
 
 
 @pytest.mark.rotating
@@ -612,7 +615,10 @@ def test_gaps_in_a_dtype_of_few_exponents_are_refused(dtype: torch.dtype) -> Non
 def test_no_gap_is_lost_around_weights_in_float16(size: float) -> None:
     model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)).half().eval()
     x = torch.rand(5, 4, generator=torch.Generator().manual_seed(0)).half()
-    net, fine = inn.IntervalNetwork(model), inn.IntervalNetwork(copy.deepcopy(model).float())
+    net, fine = (
+        inn.IntervalNetwork(model, layers="all"),
+        inn.IntervalNetwork(copy.deepcopy(model).float(), layers="all"),
+    )
     for each in (net, fine):
         each(x.to(next(each.model.parameters()).dtype))
         for name in each.names:
@@ -631,7 +637,7 @@ def test_an_input_brings_its_gaps_in_float16() -> None:
     model = nn.Linear(3, 2).eval()
     x, gap = torch.ones(1, 3), torch.full((1, 3), 1e-7)
 
-    bounds = inn.IntervalNetwork(model)(inn.Interval(x, gap.half(), gap.half()))
+    bounds = inn.IntervalNetwork(model, layers="all")(inn.Interval(x, gap.half(), gap.half()))
 
     assert bounds.gap_dtype == torch.float32 and (bounds.above > 0).all()
 
@@ -641,7 +647,7 @@ def test_an_input_brings_its_gaps_in_float16() -> None:
 @pytest.mark.parametrize("side", ["below", "above"])
 def test_an_input_whose_gaps_are_none_is_refused(side: str, gap: float, said: str) -> None:
     zero, bad = torch.zeros(2, 3), torch.tensor([[0.0, 1.0, gap], [0.0, 0.0, 0.0]])
-    net = inn.IntervalNetwork(nn.Linear(3, 2).eval())
+    net = inn.IntervalNetwork(nn.Linear(3, 2).eval(), layers="all")
 
     with pytest.raises(ValueError, match=rf"gap {side} must be 0 or more everywhere, got {said}; .*Interval\.around"):
         net(inn.Interval(torch.ones(2, 3), **{"below": zero, "above": zero} | {side: bad}))
@@ -651,7 +657,7 @@ def test_an_input_whose_gaps_are_none_is_refused(side: str, gap: float, said: st
 
 
 def test_an_endless_gap_of_an_input_gives_endless_bounds() -> None:
-    net = inn.IntervalNetwork(nn.Sequential(nn.Linear(3, 2), nn.ReLU()).eval())
+    net = inn.IntervalNetwork(nn.Sequential(nn.Linear(3, 2), nn.ReLU()).eval(), layers="all")
     gap = torch.tensor([[0.0, torch.inf, 0.0]])
 
     bounds = net(inn.Interval(torch.ones(1, 3), gap, gap))
@@ -663,14 +669,16 @@ def test_on_a_device_that_nothing_waits_for_bad_gaps_of_an_input_are_endless(mon
     monkeypatch.setattr(given, "_is_here", lambda gap: False)
     gap = torch.tensor([[0.0, -1.0], [0.0, torch.nan], [0.0, 1.0]])
 
-    bounds = inn.IntervalNetwork(nn.Linear(2, 1).eval())(inn.Interval(torch.ones(3, 2), gap, gap))
+    bounds = inn.IntervalNetwork(nn.Linear(2, 1).eval(), layers="all")(inn.Interval(torch.ones(3, 2), gap, gap))
 
     assert bounds.above.isinf().flatten().tolist() == [True, True, False]
 
 
 def test_the_exact_form_is_never_looser() -> None:
     model = nn.Sequential(nn.Conv1d(1, 4, 3), nn.ReLU(), nn.Conv1d(4, 4, 3), nn.Tanh(), nn.Conv1d(4, 2, 1)).double()
-    default, exact = (with_gaps(inn.IntervalNetwork(model.eval(), exact=form), 0.1) for form in (False, True))
+    default, exact = (
+        with_gaps(inn.IntervalNetwork(model.eval(), layers="all", exact=form), 0.1) for form in (False, True)
+    )
     x = signal(dtype=torch.float64)
 
     loose, tight = default(x), exact(x)
@@ -691,7 +699,7 @@ def forward_and_gradient(net: inn.IntervalNetwork, call: Callable[..., Any]) -> 
 @pytest.mark.parametrize("how", [pytest.param("torch.compile(net)", marks=pytest.mark.slow), "net.compile()"])
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # from inside dynamo
 def test_compiled_equals_eager(backend: str, how: str) -> None:
-    net = with_gaps(inn.IntervalNetwork(make()))
+    net = with_gaps(inn.IntervalNetwork(make(), layers="all"))
     want = forward_and_gradient(net, net)
 
     if how == "net.compile()":
@@ -705,7 +713,7 @@ def test_compiled_equals_eager(backend: str, how: str) -> None:
 
 @pytest.mark.rotating
 def test_sizes_of_inputs_vary_and_those_of_weights_do_not() -> None:
-    net, taken = with_gaps(inn.IntervalNetwork(make())), []
+    net, taken = with_gaps(inn.IntervalNetwork(make(), layers="all")), []
 
     def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         values = (node.meta["example_value"] for node in graph.graph.find_nodes(op="placeholder"))
@@ -736,7 +744,7 @@ def test_simple_pools_and_upsampling_are_compiled_entry_by_entry(layer: nn.Modul
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), layer, nn.Conv2d(2, 1, 1)).eval()
-    net, x = with_gaps(inn.IntervalNetwork(model)), torch.randn(2, 1, 11, 13)
+    net, x = with_gaps(inn.IntervalNetwork(model, layers="all")), torch.randn(2, 1, 11, 13)
     x[0, 0, 0, 0] = torch.nan
     with torch.no_grad():
         want = net(x)
@@ -766,7 +774,7 @@ class Joining(nn.Module):
 def test_few_parts_are_joined_in_the_pass_before_a_product_on_a_gpu(
     parts: int, device: str, joined: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    net = with_gaps(inn.IntervalNetwork(Joining(parts).eval()))
+    net = with_gaps(inn.IntervalNetwork(Joining(parts).eval(), layers="all"))
     net(torch.randn(1, 1, 4))
     monkeypatch.setattr(inn.IntervalNetwork, "device", torch.device(device))
     asked: list[dict[str, Any]] = []
@@ -785,7 +793,7 @@ def test_what_is_long_between_two_products_is_left_to_the_compiler(
     activation: nn.Module, fused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = nn.Sequential(nn.Linear(4, 4), activation, nn.Linear(4, 4)).eval()
-    net = with_gaps(inn.IntervalNetwork(model))
+    net = with_gaps(inn.IntervalNetwork(model, layers="all"))
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(torch, "compile", lambda program, **options: asked.append(options["options"]) or program)
 
@@ -796,7 +804,7 @@ def test_what_is_long_between_two_products_is_left_to_the_compiler(
 
 
 def test_a_mode_of_the_compiler_keeps_one_pass_between_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = with_gaps(inn.IntervalNetwork(nn.Linear(4, 4).eval()))
+    net = with_gaps(inn.IntervalNetwork(nn.Linear(4, 4).eval(), layers="all"))
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(torch, "compile", lambda program, **options: asked.append(options) or program)
 
@@ -809,7 +817,7 @@ def test_a_mode_of_the_compiler_keeps_one_pass_between_products(monkeypatch: pyt
 
 
 def test_an_unknown_mode_of_the_compiler_is_named() -> None:
-    net = inn.IntervalNetwork(nn.Linear(4, 4).eval())
+    net = inn.IntervalNetwork(nn.Linear(4, 4).eval(), layers="all")
 
     with pytest.raises(ValueError, match=r"mode must be one of 'default'.*, got 'fastest'"):
         net.compile(mode="fastest")
@@ -836,7 +844,7 @@ KINDS = ["weight", "symmetric", "input"]
 def small(kind: Any, **options: Any) -> tuple[inn.IntervalNetwork, Tensor]:
     torch.manual_seed(0)
     model, x = Small().eval(), torch.randn(2, 1, 16, 24)
-    net = inn.IntervalNetwork(model, kind=kind, **options)
+    net = inn.IntervalNetwork(model, kind=kind, **({"layers": "all"} | options))
     net.balance(x)
     with torch.no_grad():
         for gap in net.parameters():
@@ -870,7 +878,7 @@ def test_a_step_of_training_is_compiled_as_one_graph_with_the_weights_in_it(kind
     again = gradients(net, x)
 
     assert len(graphs) == 1  # neither gaps nor weights that have moved make another
-    fresh = inn.IntervalNetwork(net.model, kind=kind)
+    fresh = inn.IntervalNetwork(net.model, layers="all", kind=kind)
     fresh.load_state_dict(net.state_dict())
     torch.testing.assert_close(again, gradients(fresh, x))
     products = sum("conv2d" in str(node.target) for node in graphs[0].graph.nodes)
@@ -905,7 +913,7 @@ def test_a_compiled_step_on_a_gpu_gives_the_gradients_of_the_cpu(
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     net, x = small(kind)
     want = gradients(net, x)
-    on_gpu = inn.IntervalNetwork(copy.deepcopy(net.model).cuda(), kind=kind, gap_dtype=dtype).cuda()
+    on_gpu = inn.IntervalNetwork(copy.deepcopy(net.model).cuda(), layers="all", kind=kind, gap_dtype=dtype).cuda()
     on_gpu.load_state_dict(net.state_dict())
     on_gpu.compile(dynamic=False)
 
@@ -919,7 +927,7 @@ def test_a_compiled_step_on_a_gpu_gives_the_gradients_of_the_cpu(
 def test_cuda_graphs_give_the_same_steps_and_leave_what_earlier_calls_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     net, x = small("symmetric")
-    net, x = inn.IntervalNetwork(net.model.cuda(), kind="symmetric").cuda(), x.cuda()
+    net, x = inn.IntervalNetwork(net.model.cuda(), layers="all", kind="symmetric").cuda(), x.cuda()
     net.balance(x)
     with torch.no_grad():
         for gap in net.parameters():
@@ -954,13 +962,13 @@ def test_compiled_on_a_gpu_gives_the_bounds_of_the_cpu(
     torch.manual_seed(0)
     model = inn.models.UNet(8).eval()  # joins, pools, and one channel that comes in
     x = torch.randn(2, 1, 32, 48)
-    net = inn.IntervalNetwork(model, kind=kind)
+    net = inn.IntervalNetwork(model, layers="all", kind=kind)
     net.balance(x)
     with torch.no_grad():
         for gap in net.parameters():
             gap.uniform_(0.0, 0.01)
         want = net(x)
-        on_gpu = inn.IntervalNetwork(copy.deepcopy(model).cuda(), kind=kind, gap_dtype=dtype)
+        on_gpu = inn.IntervalNetwork(copy.deepcopy(model).cuda(), layers="all", kind=kind, gap_dtype=dtype)
         on_gpu.load_state_dict(net.state_dict())
         on_gpu.compile(dynamic=False)
         got = on_gpu(x.cuda())
@@ -1006,7 +1014,7 @@ class Moody(nn.Module):
 
 def test_a_change_of_mode_is_noticed() -> None:
     model, x = Moody().eval(), signal(2, 3)
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     for mode in (False, True, False):
         model.train(mode)
 
@@ -1015,7 +1023,10 @@ def test_a_change_of_mode_is_noticed() -> None:
 
 @pytest.mark.rotating
 def test_a_batch_norm_with_gaps_is_compiled_whole() -> None:
-    net, whole = with_gaps(inn.IntervalNetwork(make())), with_gaps(inn.IntervalNetwork(make()))
+    net, whole = (
+        with_gaps(inn.IntervalNetwork(make(), layers="all")),
+        with_gaps(inn.IntervalNetwork(make(), layers="all")),
+    )
     whole.compile(backend="eager", fullgraph=True)
 
     want, got = net.predict(signal()), whole.predict(signal())
@@ -1029,7 +1040,7 @@ def test_a_batch_norm_with_gaps_is_compiled_whole() -> None:
 def test_torchs_own_compiler_gives_the_same_bounds_for_matrices(kind: Any) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 7), nn.BatchNorm1d(7), nn.ReLU(), nn.Linear(7, 5), nn.LayerNorm(5)).eval()
-    net, x = inn.IntervalNetwork(model, kind=kind), signal(4, 3)
+    net, x = inn.IntervalNetwork(model, layers="all", kind=kind), signal(4, 3)
     net.balance(x)
     with torch.no_grad():
         for gap in net.parameters():
@@ -1047,7 +1058,7 @@ def test_torchs_own_compiler_gives_the_same_bounds_for_matrices(kind: Any) -> No
 
 def test_inputs_that_are_not_finite_give_the_models_own_point_and_no_nan_in_the_gaps() -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
-    net = with_gaps(inn.IntervalNetwork(model))
+    net = with_gaps(inn.IntervalNetwork(model, layers="all"))
     x = torch.tensor([[torch.inf, 1.0, 1.0], [torch.nan, 1.0, 1.0], [1.0, 1.0, 1.0]])
 
     bounds = net(x)
@@ -1066,7 +1077,7 @@ def test_integer_inputs_and_integer_outputs_stay_plain() -> None:
         def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
             return self.table(ids), ids + 1
 
-    net = with_gaps(inn.IntervalNetwork(Tokens().eval()), 0.1)
+    net = with_gaps(inn.IntervalNetwork(Tokens().eval(), layers="all"), 0.1)
 
     rows, following = net(torch.tensor([[1, 4]]))
 

@@ -47,7 +47,7 @@ def small() -> nn.Sequential:
 
 
 def bounds_of(model: nn.Module, x: Any = X) -> Any:
-    net = inn.IntervalNetwork(model.eval())
+    net = inn.IntervalNetwork(model.eval(), layers="all")
     for name in net.names:
         net.set_gaps(name, 0.05, 0.05)
     return net(x)
@@ -370,7 +370,7 @@ def test_a_long_line_is_cut() -> None:
 )
 def test_data_of_a_weight_has_its_gaps(does: Any) -> None:
     model = Body(does)
-    net = inn.IntervalNetwork(model.eval())
+    net = inn.IntervalNetwork(model.eval(), layers="all")
     net.set_gaps("layer.weight", 0.1, 0.1)
 
     bounds = net(X)
@@ -405,7 +405,7 @@ def test_a_checked_operation_runs_on_points_and_is_refused_on_intervals(case: st
 
 
 def test_a_check_of_torch_holds_in_later_calls_too() -> None:
-    net = inn.IntervalNetwork(Body(lambda s, x: s.layer(torch.linalg.inv(x))).eval())
+    net = inn.IntervalNetwork(Body(lambda s, x: s.layer(torch.linalg.inv(x))).eval(), layers="all")
     net(torch.eye(3))
 
     assert re.search(rf"{HERE}.*the model itself does not take.*singular", told(lambda: net(torch.zeros(3, 3))))
@@ -447,7 +447,7 @@ def test_complex_numbers_are_bounded_or_refused_by_name(of: Any) -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64, torch.bool, torch.complex64])
 @pytest.mark.parametrize("known", [False, True])
 def test_an_input_of_another_dtype_is_told_beside_that_of_the_parameters(dtype: torch.dtype, known: bool) -> None:
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
     if known:
         net(X)
 
@@ -533,8 +533,11 @@ NO_MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "nothing": (lambda: None, r"model must be a torch\.nn\.Module, got NoneType"),
     "an exported program": (lambda: torch.export.export(small(), (X,)), r"got ExportedProgram; .*\.module\(\)"),
     "a scripted function": (lambda: torch.jit.script(halved), r"got ScriptFunction"),
-    "an interval network": (lambda: inn.IntervalNetwork(small()), "is an interval network already"),
-    "one inside": (lambda: nn.Sequential(small(), inn.IntervalNetwork(small())), r"module '1' of the model.* already"),
+    "an interval network": (lambda: inn.IntervalNetwork(small(), layers="all"), "is an interval network already"),
+    "one inside": (
+        lambda: nn.Sequential(small(), inn.IntervalNetwork(small(), layers="all")),
+        r"module '1' of the model.* already",
+    ),
     "traced": (lambda: torch.jit.trace(small(), X), f"TorchScript.*{ORIGINAL} module"),
     "scripted": (lambda: torch.jit.script(small()), f"TorchScript.*{ORIGINAL} module"),
     "frozen": (lambda: torch.jit.freeze(torch.jit.script(small())), f"TorchScript.*{ORIGINAL} module"),
@@ -590,7 +593,7 @@ def test_a_model_that_is_spread_over_processes_is_refused(group: None) -> None:
         (distribute_module(small(), mesh), r"'0\.weight' is a DTensor.*full_tensor"),
     ]:
         with pytest.raises(TypeError, match=text):
-            inn.IntervalNetwork(model)
+            inn.IntervalNetwork(model, layers="all")
 
 
 def hooked() -> nn.Module:
@@ -643,7 +646,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 @pytest.mark.parametrize("case", MODELS)
 def test_other_ways_to_hold_a_model_are_bounded(case: str) -> None:
     model = MODELS[case]()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     parameters = dict(model.named_parameters())
     for name in net.names:
         net.set_gaps(name, 0.05, 0.05)
@@ -697,7 +700,7 @@ def test_layers_of_another_type_are_refused(layers: Any) -> None:
     ids=["array", "numbers", "text", "nothing", "list", "nested", "quantised", "mkldnn", "special"],
 )
 def test_what_is_no_input_is_refused_with_what_to_give_instead(given: Any, text: str) -> None:
-    net, x = inn.IntervalNetwork(small()), given()
+    net, x = inn.IntervalNetwork(small(), layers="all"), given()
 
     for call in (net, lambda x: net.predict(x, batch_size=2)):
         with pytest.raises((TypeError, ValueError), match=text):
@@ -729,7 +732,7 @@ def test_other_plain_tensors_are_inputs(given: Tensor) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("known", [False, True])
 def test_transforms_of_torch_are_refused_with_what_to_do(transform: Any, known: bool) -> None:
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
     if known:
         net(X)
 
@@ -740,7 +743,7 @@ def test_transforms_of_torch_are_refused_with_what_to_do(transform: Any, known: 
 
 
 def test_derivatives_in_forward_mode_are_refused_with_what_to_do() -> None:
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
     net.set_gaps("2.weight", 0.1, 0.1)
 
     with torch.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError, match=r"forward mode.*functional\.jvp"):
@@ -750,7 +753,7 @@ def test_derivatives_in_forward_mode_are_refused_with_what_to_do() -> None:
 
 
 def test_what_the_refusal_of_a_transform_advises_works() -> None:
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
     net.set_gaps("2.weight", 0.1, 0.1)
 
     slopes = torch.autograd.functional.jacobian(lambda x: net(x).width, X)
@@ -772,7 +775,7 @@ def test_what_the_refusal_of_a_transform_advises_works() -> None:
     ids=["trace", "script", "export", "strict export", "full graph"],
 )
 def test_writing_down_the_module_is_refused_with_the_way_to_write_the_program(write: Any) -> None:
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
     net(X)
 
     assert "intervalnn.export" in told(lambda: write(net))
@@ -781,7 +784,7 @@ def test_writing_down_the_module_is_refused_with_the_way_to_write_the_program(wr
 @pytest.mark.rotating
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
 def test_a_copy_has_gaps_and_a_model_of_its_own(copied: Any) -> None:
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
     net.set_gaps("0.bias", 0.1, 0.1)
     before = net(X)
 
@@ -797,13 +800,13 @@ def test_a_copy_has_gaps_and_a_model_of_its_own(copied: Any) -> None:
 @pytest.mark.rotating
 @pytest.mark.parametrize("wrap", [nn.DataParallel, lambda net: net.train(), lambda net: net.eval()])
 def test_a_network_may_be_wrapped_and_set_to_a_mode(wrap: Any) -> None:
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
 
     assert torch.equal(wrap(net)(X).point, net.model(X)) and not net.model.training
 
 
 def test_other_gaps_may_stand_in_for_the_own_for_one_call() -> None:
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
     net.set_gaps("2.bias", 0.1, 0.1)
     closed = {name: torch.zeros_like(gap) for name, gap in net.named_parameters()}
 
@@ -852,7 +855,7 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
 @pytest.mark.parametrize("case", CHANGES)
 def test_a_parameter_that_became_another_is_refused_by_name(case: str, known: bool) -> None:
     change, text = CHANGES[case]
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
     if known:
         net(X)
 
@@ -892,7 +895,7 @@ def test_a_point_that_became_one_of_another_shape_is_taken_after_refresh() -> No
     ids=["parameter", "data", "module", "module more", "hook", "hook before", "forward"],
 )
 def test_another_part_of_the_same_shape_is_taken(change: Any) -> None:
-    net = inn.IntervalNetwork(small())
+    net = inn.IntervalNetwork(small(), layers="all")
     net(X)
 
     change(net.model)

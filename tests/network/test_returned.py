@@ -76,7 +76,7 @@ class Returns(nn.Module):
 
 
 def network(form: Any) -> inn.IntervalNetwork:
-    net = inn.IntervalNetwork(Returns(form).eval())
+    net = inn.IntervalNetwork(Returns(form).eval(), layers="all")
     net.set_gaps("layer.weight", 0.1, 0.2)
     return net
 

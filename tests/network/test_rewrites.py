@@ -35,7 +35,7 @@ def test_a_count_by_itself_is_bounded_as_a_product_of_whole_numbers() -> None:
 
 def test_the_captured_program_stays_as_it_is() -> None:
     model = nn.Sequential(nn.Conv2d(1, 2, 1), nn.Upsample(scale_factor=2), nn.Conv2d(2, 1, 3, padding=1)).eval()
-    net, x = inn.IntervalNetwork(model, kind="input"), torch.ones(1, 1, 4, 4)
+    net, x = inn.IntervalNetwork(model, layers="all", kind="input"), torch.ones(1, 1, 4, 4)
     program = capture(model, Call.of((x,), {}))
     before = str(program.graph)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import math
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ import intervalnn as inn
 from intervalnn.data.tiling import predict_tiled
 from intervalnn.network.scouts.scout import Scout
 from intervalnn.network.scouts.scouted import features_of, scouts_of
+from intervalnn.training.batches import Batches
 
 SMALL = Scout(width=4, depth=1)
 
@@ -405,3 +407,186 @@ def test_tiles_are_predicted_as_the_whole() -> None:
     tiled = predict_tiled(net, x, tile=120, progress=False)
 
     assert torch.allclose(tiled.upper, net.predict(x).upper, atol=1e-6)
+
+
+# --- the default ---
+
+
+def test_by_default_the_last_layer_has_intervals_beside_a_scout() -> None:
+    net = inn.IntervalNetwork(Nested().eval())
+    net(torch.rand(1, 1, 8, 8))
+
+    assert net.names == ["last.weight", "last.bias"]
+    assert len(scouts_of(net)) == 1
+
+
+@pytest.mark.parametrize("layers", [2, "all", ["last"]])
+def test_with_layers_given_there_is_a_scout_only_where_asked_for(layers: Any) -> None:
+    plain, asked = (
+        inn.IntervalNetwork(Nested().eval(), layers),
+        inn.IntervalNetwork(Nested().eval(), layers, scout=True),
+    )
+    for net in (plain, asked):
+        net(torch.rand(1, 1, 8, 8))
+
+    assert not scouts_of(plain)
+    assert len(scouts_of(asked)) == 1
+
+
+def test_where_no_scout_fits_the_last_four_layers_have_intervals_and_nobody_is_warned() -> None:
+    class Deep(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(*(nn.Linear(2, 2) for _ in range(6)))
+
+        def forward(self, x: Tensor) -> Tensor:
+            made: Tensor = self.layers(x).sum()  # one number, which no value fits
+            return made
+
+    net = inn.IntervalNetwork(Deep().eval())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net(torch.rand(3, 2))
+
+    assert {name.rpartition(".")[0] for name in net.names} == {f"layers.{i}" for i in (2, 3, 4, 5)}
+
+
+def test_without_weight_layers_all_parameters_have_intervals() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.scale * x
+
+    net = inn.IntervalNetwork(Scaled().eval())
+    net(torch.rand(2, 3))
+
+    assert net.names == ["scale"]
+
+
+def test_the_published_recipe_has_no_scout() -> None:
+    model, batches = vectors().eval(), [(torch.rand(4, 3), torch.rand(4))]
+    with pytest.raises(ValueError, match=r"published recipe has no scout.*layers='all'"):
+        inn.fit(inn.IntervalNetwork(model), batches, recipe="paper", progress=False)
+
+    inn.fit(inn.IntervalNetwork(model, scout=False), batches, recipe="paper", epochs=1, progress=False)
+
+
+# --- samples that are held out ---
+
+
+def few(count: int = 60) -> DataLoader[Any]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(count, 3, generator=generator)
+    return DataLoader(TensorDataset(x, x.sum(1) + torch.randn(count, generator=generator)), 16, shuffle=True)
+
+
+def test_where_a_scout_could_learn_the_targets_by_heart_some_are_held_out() -> None:
+    history = inn.fit(inn.IntervalNetwork(vectors().eval()), few(), epochs=30, progress=False)
+
+    assert history.settings["held_out"] == 6
+    losses = [epoch.validation for epoch in history.epochs]
+    assert history.best == losses.index(min(losses))
+    assert all(0 <= epoch.held_out <= 1 for epoch in history.epochs)
+
+
+def test_what_is_held_out_is_never_trained_on() -> None:
+    read: list[int] = []
+
+    class Watched(TensorDataset):
+        def __getitem__(self, index: int) -> Any:
+            read.append(index)
+            return super().__getitem__(index)
+
+    x = torch.rand(40, 3)
+    loader = DataLoader(Watched(x, x.sum(1)), 8, shuffle=True)
+    batches = Batches(loader, seed=1).parted(10)
+    assert batches is not None
+    rest, held_out = (set(part.samples.tolist()) for part in batches if part.samples is not None)
+    for number in range(3):
+        list(batches[0].epoch(number))
+
+    assert set(read) == rest
+    assert len(batches[0]) == 5
+    assert rest | held_out == set(range(40))
+    assert not rest & held_out
+    assert len(held_out) == 4
+
+
+@pytest.mark.parametrize(
+    ("net", "options"),
+    [
+        (lambda: inn.IntervalNetwork(vectors().eval(), layers="all"), {}),  # no scout
+        (lambda: inn.IntervalNetwork(vectors().eval()), {"validation": False}),
+        (lambda: inn.IntervalNetwork(vectors().eval(), scout=Scout(width=1, depth=0, taps=1)), {}),  # a tiny one
+    ],
+)
+def test_else_nothing_is_held_out(net: Callable[[], inn.IntervalNetwork], options: dict[str, Any]) -> None:
+    history = inn.fit(net(), few(), epochs=2, progress=False, **options)
+
+    assert "held_out" not in history.settings
+    assert all(math.isnan(epoch.validation) for epoch in history.epochs)
+
+
+class Breaks(TensorDataset):
+    """Samples of which only so many can be read, after which a run is stopped."""
+
+    left = 10**9
+
+    def __getitem__(self, index: int) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return super().__getitem__(index)
+
+
+def test_a_fit_that_holds_samples_out_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    model, x = vectors().eval(), torch.rand(40, 3)
+
+    def run(name: str, left: int = 10**9) -> list[Tensor]:
+        net, samples = inn.IntervalNetwork(model), Breaks(x, x.sum(1))
+        samples.left = left
+        history = inn.fit(
+            net, DataLoader(samples, 8, shuffle=True), epochs=6, checkpoint=tmp_path / name, progress=False
+        )
+        assert history.settings["held_out"] == 4
+        return bits(net(x))
+
+    with pytest.raises(KeyboardInterrupt):
+        run("stopped", 180)
+
+    assert all(torch.equal(a, b) for a, b in zip(run("whole"), run("stopped"), strict=True))
+
+
+# --- a module of one's own ---
+
+
+def body() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(4, 5, 3, padding=1), nn.GELU(), nn.Conv2d(5, 7, 1))
+
+
+def test_a_module_of_ones_own_may_stand_in_for_the_layers_of_a_scout(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    own, x = body(), torch.rand(2, 1, 8, 8)
+    model = Nested().eval()
+    net = inn.IntervalNetwork(model, scout=Scout(width=4, body=own))
+    before = copy.deepcopy(own.state_dict())
+    inn.fit(net, [(x, model(x) + torch.randn(2, 1, 8, 8))], epochs=3, progress=False)
+
+    bounds, file = net(x), tmp_path / "net.safetensors"
+    assert torch.equal(bounds.point, model(x))
+    assert scouts_of(net)[0].gaps.shape == (1, 8)  # its seven channels, and the one that is always there
+    assert all(torch.equal(value, own.state_dict()[name]) for name, value in before.items())  # a copy was trained
+    net.save(file)
+    assert_same(inn.load(file, model, body=own)(x), bounds)
+    with pytest.raises(ValueError, match=r"net\.safetensors has a scout that was trained with a module of your own"):
+        inn.load(file, model)
+
+
+def test_a_module_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"must make \(1, channels, 8, 8\) of \(1, 4, 8, 8\), got \(1, 3, 6, 6\)"):
+        inn.IntervalNetwork(Nested().eval(), scout=Scout(width=4, body=nn.Conv2d(4, 3, 3)))(torch.rand(1, 1, 8, 8))
+    with pytest.raises(TypeError, match=r"torch\.nn\.Module, got a int"):
+        Scout(body=3)  # type: ignore[arg-type]

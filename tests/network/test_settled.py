@@ -82,7 +82,7 @@ READ: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
 def test_numbers_that_no_interval_reaches_may_be_read(case: str) -> None:
     does, inputs = READ[case]
     model = Body(does).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     with torch.no_grad():
         for gaps in net.parameters():
             gaps.fill_(0.01)
@@ -124,12 +124,12 @@ def mixed(s: Any, x: Tensor) -> Tensor:
 @pytest.mark.parametrize("case", REFUSED)
 def test_other_numbers_are_refused_in_the_models_line(case: str) -> None:
     with pytest.raises(ValueError, match=r"test_settled.py:\d+ .*branches on the value"):
-        inn.IntervalNetwork(Body(REFUSED[case]).eval())(X)
+        inn.IntervalNetwork(Body(REFUSED[case]).eval(), layers="all")(X)
 
 
 def test_what_was_read_may_change_from_call_to_call() -> None:
     model = Body(lambda s, x: repeated(s, x) if s.flag else s.layer(x) * s.constant.sum().item()).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     def is_right() -> bool:
         return torch.equal(net(X).point, model(X))
@@ -148,7 +148,7 @@ def test_what_was_read_may_change_from_call_to_call() -> None:
 
 def test_numbers_of_an_input_may_change_with_each_call() -> None:
     model = Body(pooled).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     for groups in (GROUPS, torch.tensor([0, 1, 1, 1]), torch.zeros(4, dtype=torch.long), GROUPS):
         assert torch.equal(net(X, groups).point, model(X, groups))
@@ -157,7 +157,7 @@ def test_numbers_of_an_input_may_change_with_each_call() -> None:
 
 
 def test_a_file_that_would_hold_for_some_numbers_alone_is_not_written(tmp_path: Any) -> None:
-    net = inn.IntervalNetwork(Body(pooled).eval())
+    net = inn.IntervalNetwork(Body(pooled).eval(), layers="all")
 
     with pytest.raises(ValueError, match="reads numbers of input 1"):
         inn.export(net, (X, GROUPS), tmp_path / "net.pt2")
@@ -179,7 +179,7 @@ class Held(nn.Module):
 
 def test_what_a_model_holds_in_containers_may_change() -> None:
     model = Held().eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     def is_right() -> bool:
         return torch.equal(net(X).point, model(X))

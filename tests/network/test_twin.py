@@ -105,7 +105,7 @@ def test_what_a_module_holds_is_left_as_it_was(case: str) -> None:
     before = look(model.held)
 
     with contextlib.suppress(ValueError):  # by which models are refused that draw random numbers
-        inn.IntervalNetwork(model)(X)
+        inn.IntervalNetwork(model, layers="all")(X)
 
     assert look(model.held) == before
 
@@ -123,7 +123,7 @@ def test_a_module_may_be_held_by_its_parts(kind: Any) -> None:
     own = model.eval()(X)
     model.held = None
 
-    assert torch.equal(inn.IntervalNetwork(model)(X).point, own)
+    assert torch.equal(inn.IntervalNetwork(model, layers="all")(X).point, own)
     assert model.held is None
 
 
@@ -131,7 +131,7 @@ def test_modules_may_be_keys() -> None:
     model = Body({}, lambda m, y: m.held[m.layer].append(y))
     model.held[model.layer] = []
 
-    assert inn.IntervalNetwork(model.eval())(X).point.shape == (2, 3)
+    assert inn.IntervalNetwork(model.eval(), layers="all")(X).point.shape == (2, 3)
     assert model.held[model.layer] == []
 
 
@@ -183,7 +183,7 @@ class Outside(nn.Module):
 def test_a_model_may_keep_tensors_outside_of_itself(how: str) -> None:
     _ramp.cache_clear()
     model = Outside(how).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     bounds = net(X)
 

@@ -72,10 +72,10 @@ def test_ctrl_c_leaves_no_kernels_overridden(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(exporting, "_get_decomp_for_cia", stopping)
 
     with pytest.raises(KeyboardInterrupt):
-        inn.IntervalNetwork(small())(torch.ones(2, 3))
+        inn.IntervalNetwork(small(), layers="all")(torch.ones(2, 3))
 
     assert not before.differences()
-    assert inn.IntervalNetwork(small())(torch.ones(2, 3)).point.isfinite().all()
+    assert inn.IntervalNetwork(small(), layers="all")(torch.ones(2, 3)).point.isfinite().all()
 
 
 def test_what_is_interrupted_ends_by_itself() -> None:
@@ -119,14 +119,14 @@ def test_a_network_inside_a_model_is_refused_and_does_not_wait_for_itself() -> N
     class Nested(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.inner = (inn.IntervalNetwork(small()),)
+            self.inner = (inn.IntervalNetwork(small(), layers="all"),)
             self.layer = nn.Linear(2, 2)
 
         def forward(self, x: Tensor) -> Tensor:
             return self.layer(self.inner[0](x).point)
 
     with pytest.raises(ValueError, match="could not capture"):
-        inn.IntervalNetwork(Nested().eval())(torch.ones(2, 3))
+        inn.IntervalNetwork(Nested().eval(), layers="all")(torch.ones(2, 3))
 
 
 # --- quiet ---

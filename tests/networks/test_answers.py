@@ -91,7 +91,7 @@ X = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_se
 @pytest.mark.rotating
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_draw_leaves_the_bounds_of_a_model_that_chooses(name: str) -> None:
-    net = inn.IntervalNetwork(model_of(name))
+    net = inn.IntervalNetwork(model_of(name), layers="all")
     for rel in (0.001, 0.1):
         set_random_gaps(net, rel=rel)
 
@@ -104,7 +104,7 @@ def test_no_draw_leaves_the_bounds_of_a_model_that_chooses(name: str) -> None:
 def test_without_gaps_a_model_that_chooses_has_its_own_output_and_no_width(name: str) -> None:
     model = model_of(name)
 
-    bounds = inn.IntervalNetwork(model)(X)
+    bounds = inn.IntervalNetwork(model, layers="all")(X)
 
     assert torch.equal(bounds.point, model(X))
     assert not bounds.width.any()
@@ -113,7 +113,7 @@ def test_without_gaps_a_model_that_chooses_has_its_own_output_and_no_width(name:
 @pytest.mark.rotating
 @pytest.mark.parametrize("name", ["a leaky unit", "a count", "an index", "sparsemax"])
 def test_answers_pass_through_the_compiler_and_recomputation(name: str) -> None:
-    net = inn.IntervalNetwork(model_of(name))
+    net = inn.IntervalNetwork(model_of(name), layers="all")
     set_random_gaps(net, rel=0.1)
     expected = net(X)
     expected.width.sum().backward()

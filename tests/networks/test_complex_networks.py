@@ -15,7 +15,7 @@ from intervalnn.network.gaps import Kind
 @pytest.mark.rotating
 @pytest.mark.parametrize("case", ZOO, ids=str)
 def test_no_draw_of_weights_leaves_the_bounds_of_a_complex_network(case: Case) -> None:
-    net = inn.IntervalNetwork(case.build(torch.float64))
+    net = inn.IntervalNetwork(case.build(torch.float64), layers="all")
     set_random_gaps(net, rel=case.rel)
     args, kwargs = case.call(torch.float64)
 
@@ -31,7 +31,7 @@ def test_no_draw_of_weights_leaves_the_bounds_of_a_complex_network(case: Case) -
 @pytest.mark.parametrize("kind", ["symmetric", "input"])
 @pytest.mark.parametrize("case", ZOO, ids=str)
 def test_nor_where_several_weights_or_both_sides_share_a_gap(case: Case, kind: Kind) -> None:
-    net = inn.IntervalNetwork(case.build(torch.float64), kind=kind)
+    net = inn.IntervalNetwork(case.build(torch.float64), layers="all", kind=kind)
     args, kwargs = case.call(torch.float64)
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
@@ -50,7 +50,7 @@ def test_nor_where_several_weights_or_both_sides_share_a_gap(case: Case, kind: K
 @pytest.mark.parametrize("case", ZOO, ids=str)
 def test_the_point_of_a_complex_network_is_the_models_own_and_its_gaps_have_gradients(case: Case) -> None:
     model = case.build()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     args, kwargs = case.call()
 
     (bounds,) = leaves(net(*args, **kwargs))

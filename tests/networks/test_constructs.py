@@ -34,4 +34,4 @@ class FromPackage(nn.Module):
 
 def test_the_line_of_a_package_is_named_whose_name_begins_with_torch() -> None:
     with pytest.raises(ValueError, match=r"torch_geometric/net.py:3 .*branches on the value"):
-        inn.IntervalNetwork(FromPackage().eval())(torch.randn(2, 3))
+        inn.IntervalNetwork(FromPackage().eval(), layers="all")(torch.randn(2, 3))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 def given(case: Case) -> tuple[inn.IntervalNetwork, Any]:
-    net = inn.IntervalNetwork(case.build())
+    net = inn.IntervalNetwork(case.build(), layers="all")
     set_random_gaps(net, rel=case.rel)
     args, kwargs = case.call()
     if not kwargs:

@@ -46,7 +46,7 @@ def test_no_draw_leaves_the_bounds_and_the_point_is_the_models_own(case: Case) -
     model, twin = build(case, dtype), build(case, dtype)
     args, kwargs = case.call(dtype)
     before = fingerprint(model)
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     set_random_gaps(net, rel=case.rel)
 
     outside, used = misses(net, twin, args, kwargs, draws=200, rtol=rtol)
@@ -66,4 +66,4 @@ def test_what_cannot_be_bounded_is_refused_with_the_line(case: Case) -> None:
     args, kwargs = case.call(torch.float64)
 
     with pytest.raises((ValueError, inn.MissingRuleError), match=r"(monai|transformers).*\.py:\d+|in module '"):
-        inn.IntervalNetwork(build(case))(*args, **kwargs)
+        inn.IntervalNetwork(build(case), layers="all")(*args, **kwargs)

@@ -69,7 +69,7 @@ def orthogonal(how: str, *, trivial: bool) -> nn.Module:
 @pytest.mark.parametrize("name", BOUNDED)
 def test_no_draw_leaves_the_bounds_of_a_model_that_solves(name: str) -> None:
     model = solver(BOUNDED[name])
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     points, expected = net(X), model(X)
     for bound, value in zip(_each(points), _each(expected), strict=True):
         assert torch.equal(bound.point, value) and not bound.width.any()
@@ -88,14 +88,14 @@ def _each(x: Any) -> tuple[Any, ...]:
 @pytest.mark.parametrize("name", REFUSED)
 def test_factors_of_intervals_are_refused_with_the_line(name: str) -> None:
     with pytest.raises(inn.MissingRuleError, match=r"test_matrices\.py:\d+"):
-        inn.IntervalNetwork(solver(REFUSED[name]))(X)
+        inn.IntervalNetwork(solver(REFUSED[name]), layers="all")(X)
 
 
 @pytest.mark.rotating
 @pytest.mark.parametrize("trivial", [True, False])
 @pytest.mark.parametrize("how", ["matrix_exp", "cayley"])
 def test_an_orthogonal_parametrisation_has_bounds(how: str, trivial: bool) -> None:
-    net = inn.IntervalNetwork(orthogonal(how, trivial=trivial))
+    net = inn.IntervalNetwork(orthogonal(how, trivial=trivial), layers="all")
     set_random_gaps(net, rel=0.01)
 
     outside, _ = misses(net, orthogonal(how, trivial=trivial), (X,), {}, draws=100, rtol=1e-9)
@@ -106,4 +106,4 @@ def test_an_orthogonal_parametrisation_has_bounds(how: str, trivial: bool) -> No
 
 def test_an_orthogonal_parametrisation_by_reflections_says_what_to_do() -> None:
     with pytest.raises(inn.MissingRuleError, match=r"matrix_exp.*remove_parametrizations"):
-        inn.IntervalNetwork(orthogonal("householder", trivial=False))(X)
+        inn.IntervalNetwork(orthogonal("householder", trivial=False), layers="all")(X)

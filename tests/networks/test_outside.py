@@ -37,7 +37,7 @@ def test_a_network_of_a_package_converts_without_an_edit(package: str, case: Cas
     model = case.build(torch.float64)
     args, kwargs = case.call(torch.float64)
     before = fingerprint(model)
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     set_random_gaps(net, rel=case.rel)
 
     outside, reached = misses(net, case.build(torch.float64), args, kwargs, draws=20, rtol=1e-9)

@@ -26,7 +26,7 @@ def few(wanted: Any = lambda case: True) -> list[Any]:
 @functools.cache
 def fitted(case: Case) -> inn.IntervalNetwork:
     """Return the network in double precision with random gaps, captured once for all tests of this module."""
-    net = inn.IntervalNetwork(case.build(torch.float64))
+    net = inn.IntervalNetwork(case.build(torch.float64), layers="all")
     set_random_gaps(net, rel=case.rel)
     return net
 
@@ -87,7 +87,7 @@ def unused(model: nn.Module, case: Case) -> set[str]:
 @pytest.mark.rotating
 @pytest.mark.parametrize("case", few(lambda case: case.resized is not None))
 def test_other_sizes_need_one_more_capture_at_most_and_give_the_bounds_of_a_fresh_one(case: Case) -> None:
-    net, fresh = (inn.IntervalNetwork(case.build(torch.float64)) for _ in range(2))
+    net, fresh = (inn.IntervalNetwork(case.build(torch.float64), layers="all") for _ in range(2))
     for each in (net, fresh):
         set_random_gaps(each, rel=case.rel)
     intervals(net, case)
@@ -107,7 +107,7 @@ def test_other_sizes_need_one_more_capture_at_most_and_give_the_bounds_of_a_fres
 def test_the_point_is_the_models_own_output_and_zero_gaps_have_zero_width(case: Case) -> None:
     model = case.build()
     args, kwargs = case.call()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     with torch.no_grad():
         wanted, got = leaves(model(*args, **kwargs)), leaves(net(*args, **kwargs))
@@ -126,7 +126,7 @@ def test_the_point_is_the_models_own_output_and_zero_gaps_have_zero_width(case: 
 def test_the_point_is_bit_identical_with_gaps_too(case: Case) -> None:
     model = case.build()
     args, kwargs = case.call()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     set_random_gaps(net, rel=case.rel)
 
     with torch.no_grad():
@@ -200,7 +200,7 @@ def test_interval_inputs_are_sound(case: Case) -> None:
 @pytest.mark.parametrize("case", few())
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # from inside dynamo
 def test_compiled_equals_eager_in_training_and_in_use(case: Case) -> None:
-    net = inn.IntervalNetwork(case.build(torch.float64))
+    net = inn.IntervalNetwork(case.build(torch.float64), layers="all")
     set_random_gaps(net, rel=case.rel)
     want = bounds_and_gradients(net, case)
 

@@ -24,7 +24,7 @@ def fitted() -> tuple[nn.Module, inn.IntervalNetwork, Tensor, Tensor]:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)).double().eval()
         x, y = torch.randn(12, 2, dtype=torch.float64), torch.randn(12, 2, dtype=torch.float64)
-        net = inn.IntervalNetwork(model)
+        net = inn.IntervalNetwork(model, layers="all")
         for name, parameter in model.named_parameters():
             below, above = 0.1 * torch.rand(2, *parameter.shape, dtype=torch.float64)
             net.set_gaps(name, below=below, above=above)

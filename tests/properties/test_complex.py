@@ -133,13 +133,13 @@ class _Angles(nn.Module):
 
 def test_a_network_names_the_line_where_a_complex_number_is_refused() -> None:
     with pytest.raises(inn.MissingRuleError, match=r"real numbers only.*return self.function\(self.weight \* x\)"):
-        inn.IntervalNetwork(_Angles(torch.sinc).eval())(torch.ones(2))
+        inn.IntervalNetwork(_Angles(torch.sinc).eval(), layers="all")(torch.ones(2))
 
 
 @pytest.mark.parametrize("function", [lambda z: z * z, torch.square, lambda z: z**2, lambda z: z.conj().imag])
 def test_the_point_of_a_complex_network_is_the_models_own_bit_for_bit(function: Any) -> None:
     model, x = _Angles(function).eval(), torch.linspace(-2, 2, 1002).reshape(501, 2)
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net.set_gaps("weight", 0.1, 0.1)
 
     bounds = net(x)
@@ -148,7 +148,7 @@ def test_the_point_of_a_complex_network_is_the_models_own_bit_for_bit(function: 
 
 
 def test_the_conjugate_of_a_complex_network_has_ends() -> None:
-    net = inn.IntervalNetwork(_Angles(torch.conj).eval())
+    net = inn.IntervalNetwork(_Angles(torch.conj).eval(), layers="all")
     net.set_gaps("weight", 0.1, 0.2)
 
     bounds = net(torch.ones(2))

@@ -184,7 +184,7 @@ def test_a_linear_layer_may_have_a_vector_for_its_weight(form: dict[str, bool]) 
 
 
 def test_a_model_with_an_embedding_bag_can_be_trained() -> None:
-    net = inn.IntervalNetwork(nn.EmbeddingBag(4, 2).eval())
+    net = inn.IntervalNetwork(nn.EmbeddingBag(4, 2).eval(), layers="all")
 
     net(torch.tensor([[0, 1], [2, 3]])).width.sum().backward()
 
@@ -360,7 +360,7 @@ def test_a_softplus_may_have_any_threshold() -> None:
 def test_a_group_norm_takes_an_empty_batch() -> None:
     model = nn.Sequential(nn.Conv1d(1, 4, 1), nn.GroupNorm(2, 4)).eval()
 
-    assert inn.IntervalNetwork(model)(torch.ones(0, 1, 5)).shape == (0, 4, 5)
+    assert inn.IntervalNetwork(model, layers="all")(torch.ones(0, 1, 5)).shape == (0, 4, 5)
 
 
 class Weighted(nn.Module):
@@ -378,7 +378,7 @@ def _assert_inside(
     function: Callable[[Tensor, Tensor], Tensor], weight: Tensor, below: float, above: float, x: Tensor, **form: Any
 ) -> None:
     """Check the model at both ends of its weight, which has the same gaps everywhere."""
-    net = inn.IntervalNetwork(Weighted(function, weight).eval(), **form)
+    net = inn.IntervalNetwork(Weighted(function, weight).eval(), **({"layers": "all"} | form))
     net.set_gaps("w", below, above)
     bounds = net(x).detach()
     eps = torch.finfo(bounds.gap_dtype).eps

@@ -91,9 +91,9 @@ class _Filled(nn.Module):
 def test_what_reads_the_shape_of_one_argument_takes_no_interval_as_another() -> None:
     inn.table.plain(torch.ops.intervalnn_tests.filled, shape_of=(0,))
 
-    bounds = inn.IntervalNetwork(_Filled(by_value=False).eval())(torch.ones(1, 2))
+    bounds = inn.IntervalNetwork(_Filled(by_value=False).eval(), layers="all")(torch.ones(1, 2))
     with pytest.raises(inn.MissingRuleError, match=r"takes no interval as its argument 'value'"):
-        inn.IntervalNetwork(_Filled(by_value=True).eval())(torch.ones(1, 2))
+        inn.IntervalNetwork(_Filled(by_value=True).eval(), layers="all")(torch.ones(1, 2))
 
     assert torch.equal(bounds.point, torch.full((1, 2), 2.0))
 
@@ -112,7 +112,7 @@ class _Spaced(nn.Module):
 @pytest.mark.parametrize("function", [torch.linspace, torch.logspace])
 def test_values_spaced_between_intervals_are_intervals(function: Callable[..., Tensor]) -> None:
     model = _Spaced(function).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net.set_gaps("layer.bias", below=0.5, above=0.5)
     x = torch.ones(1, 2)
 
@@ -136,7 +136,7 @@ class _Halved(nn.Module):
 
 
 def test_a_network_says_which_module_lacks_a_rule() -> None:
-    net = inn.IntervalNetwork(_Halved().eval())
+    net = inn.IntervalNetwork(_Halved().eval(), layers="all")
 
     with pytest.raises(inn.MissingRuleError, match=r"intervalnn_tests\.halve") as error:
         net(torch.ones(1, 2))
@@ -150,7 +150,7 @@ def test_a_custom_operation_with_a_rule_works_in_a_network() -> None:
         return x.map(lambda part: part / 2)
 
     model = _Halved().eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net.set_gaps("layer.bias", below=1.0, above=2.0)
 
     bounds = net(torch.ones(1, 2))

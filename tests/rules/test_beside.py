@@ -38,7 +38,7 @@ class Skip(nn.Module):
 
 
 def with_gaps(model: nn.Module, x: Tensor, **options: Any) -> inn.IntervalNetwork:
-    net = inn.IntervalNetwork(model.eval(), **options)
+    net = inn.IntervalNetwork(model.eval(), **({"layers": "all"} | options))
     with torch.no_grad():
         net(x)
         for gap in net.parameters():

@@ -100,7 +100,7 @@ def both(
     model: nn.Module, x: Any, monkeypatch: pytest.MonkeyPatch, **options: Any
 ) -> tuple[inn.IntervalNetwork, inn.IntervalNetwork]:
     """Return a network with random gaps, and the same with every value as often as it stands there."""
-    net, plain = (inn.IntervalNetwork(model, **options) for _ in range(2))
+    net, plain = (inn.IntervalNetwork(model, **({"layers": "all"} | options)) for _ in range(2))
     with torch.no_grad():
         net(x)
         with monkeypatch.context() as patch:
@@ -160,7 +160,7 @@ def test_a_rule_of_the_users_own_for_upsampling_is_asked(monkeypatch: pytest.Mon
     monkeypatch.setitem(RULES, torch.ops.aten.upsample_nearest2d, own)
 
     with pytest.raises(pytest.fail.Exception, match="asked"):
-        inn.IntervalNetwork(model)(inputs(model).float())
+        inn.IntervalNetwork(model, layers="all")(inputs(model).float())
 
 
 class PaddedByItsInput(nn.Module):
@@ -203,7 +203,7 @@ class SignalsAsOneImage(nn.Module):
 )
 def test_sizes_that_are_known_only_when_it_runs_are_left_as_they_are(model: Any, calls: Any) -> None:
     torch.manual_seed(0)
-    net = inn.IntervalNetwork(model().double().eval())
+    net = inn.IntervalNetwork(model().double().eval(), layers="all")
     for shapes in calls:
         args = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
         with torch.no_grad():
@@ -224,7 +224,7 @@ def test_sums_of_weights_are_rounded_no_more_coarsely_than_gaps(kind: Any) -> No
         model[1].weight.copy_(torch.tensor([[[1.0, 0.0029]]]))
     x = inn.Interval(torch.ones(1, 1, 4).bfloat16(), torch.ones(1, 1, 4), torch.ones(1, 1, 4))
 
-    bounds = inn.IntervalNetwork(model, kind=kind, gap_dtype=torch.float32)(x)
+    bounds = inn.IntervalNetwork(model, layers="all", kind=kind, gap_dtype=torch.float32)(x)
 
     want = float(model[1].weight.detach().double().sum())
     assert bounds.above.flatten().tolist() == pytest.approx([want] * 7, rel=1e-6)
@@ -264,7 +264,7 @@ def test_compiled_recomputed_and_in_bfloat16_it_gives_the_same_bounds(kind: Any,
     torch.manual_seed(0)
     model = TAKEN["two in a row"]().eval()
     x = inputs(model).float()
-    net = inn.IntervalNetwork(model, kind=kind, gap_dtype=dtype)
+    net = inn.IntervalNetwork(model, layers="all", kind=kind, gap_dtype=dtype)
     with torch.no_grad():
         for gap in net.parameters():
             gap.uniform_(0.0, 0.01)
@@ -290,7 +290,7 @@ def test_a_compiled_step_on_a_gpu_gives_the_gradients_of_one_that_is_not(kind: A
     torch.manual_seed(0)
     model = up(nn.Conv2d(16, 8, 2), nn.ZeroPad2d((0, 1, 0, 1))).cuda().eval()
     x = torch.randn(2, 2, 32, 48, device="cuda")
-    net = inn.IntervalNetwork(model, kind=kind, gap_dtype=torch.bfloat16)
+    net = inn.IntervalNetwork(model, layers="all", kind=kind, gap_dtype=torch.bfloat16)
     net.balance(x)
     with torch.no_grad():
         for gap in net.parameters():

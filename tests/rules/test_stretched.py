@@ -57,7 +57,7 @@ MODELS: dict[str, Any] = {
 
 def stretched(model: nn.Module, x: Any, rel: float, **options: Any) -> inn.IntervalNetwork:
     """Return a network with random shares up to ``rel``, one in five zero."""
-    net = inn.IntervalNetwork(model, kind="input", **options)
+    net = inn.IntervalNetwork(model, kind="input", **({"layers": "all"} | options))
     with torch.no_grad():
         net(x)
     set_shares(net, rel)
@@ -146,7 +146,7 @@ def test_few_channels_take_one_product_where_tensor_cores_take_eight(
     model = make().double().eval()
     x = torch.randn(2, model.in_channels, 6, 5, dtype=torch.float64)
     x = x if batched else x[0]
-    net = inn.IntervalNetwork(model, kind=kind)
+    net = inn.IntervalNetwork(model, layers="all", kind=kind)
     net.balance(x)
     with torch.no_grad():
         for gap in net.parameters():
@@ -165,7 +165,7 @@ def test_few_channels_take_one_product_where_tensor_cores_take_eight(
 
 
 def test_a_share_never_changes_the_sign_of_a_weight_and_comes_back() -> None:
-    net = inn.IntervalNetwork(nn.Linear(2, 3), kind="input")
+    net = inn.IntervalNetwork(nn.Linear(2, 3), layers="all", kind="input")
     gaps = net.gaps.get_submodule("weight")
     assert isinstance(gaps, Gaps)
     with torch.no_grad():
@@ -203,7 +203,7 @@ def test_fitted_saved_loaded_compiled_and_in_bfloat16_it_gives_the_same_bounds(k
     model = Skip().eval()
     with torch.no_grad():
         y = model(x) + 0.1 * torch.randn(64, 3, 7)
-    net = inn.IntervalNetwork(model, kind=kind)
+    net = inn.IntervalNetwork(model, layers="all", kind=kind)
     inn.fit(net, [(x, y)], coverage=0.9, epochs=150, progress=False)
 
     prediction = net.predict(x)

@@ -40,7 +40,7 @@ def test_bounds_are_those_of_the_same_intervals_with_two_gaps_each(name: str, in
     torch.manual_seed(0)
     model, x = MODELS[name]().double().eval(), torch.randn(2, 2, 9, dtype=torch.float64)
     given = around(x) if interval_input else x
-    net = random_gaps(inn.IntervalNetwork(model, kind="symmetric"))
+    net = random_gaps(inn.IntervalNetwork(model, layers="all", kind="symmetric"))
 
     with torch.no_grad():
         got, want = outputs(net(given)), outputs(as_weights(net, given)(given))
@@ -51,7 +51,7 @@ def test_bounds_are_those_of_the_same_intervals_with_two_gaps_each(name: str, in
 
 
 def test_a_weight_has_one_gap_and_a_bias_two() -> None:
-    net = inn.IntervalNetwork(nn.Linear(2, 3), kind="symmetric")
+    net = inn.IntervalNetwork(nn.Linear(2, 3), layers="all", kind="symmetric")
 
     assert {name: tuple(gap.shape) for name, gap in net.named_parameters()} == {
         "gaps.weight.below": (3, 2), "gaps.bias.below": (3,), "gaps.bias.above": (3,)
@@ -69,7 +69,7 @@ def test_a_weight_has_one_gap_and_a_bias_two() -> None:
 
 def test_three_products_stand_beside_the_points_own_whatever_the_signs() -> None:
     model, x = MODELS["signs"]().eval(), torch.randn(2, 2, 9)
-    net, free = (random_gaps(inn.IntervalNetwork(model, kind=kind)) for kind in ("symmetric", "weight"))
+    net, free = (random_gaps(inn.IntervalNetwork(model, layers="all", kind=kind)) for kind in ("symmetric", "weight"))
 
     with torch.no_grad():
         net(x), free(x)  # captures the model
@@ -95,6 +95,8 @@ def test_its_sensitivities_are_those_of_two_gaps() -> None:
     torch.manual_seed(0)
     model, x = MODELS["signs"]().eval(), torch.randn(2, 2, 9)
 
-    ours, theirs = (inn.IntervalNetwork(model, kind=kind).sensitivities(x) for kind in ("symmetric", "weight"))
+    ours, theirs = (
+        inn.IntervalNetwork(model, layers="all", kind=kind).sensitivities(x) for kind in ("symmetric", "weight")
+    )
 
     assert ours == pytest.approx(theirs, rel=1e-5)

@@ -552,7 +552,7 @@ SAVING = """
 import sys, torch, intervalnn as inn
 torch.manual_seed(0)
 model = torch.nn.Linear(2, 1).eval()
-nets = inn.IntervalNetwork(model), inn.IntervalNetwork(model, ["bias"])  # whose tensors lie in other places
+nets = inn.IntervalNetwork(model, "all"), inn.IntervalNetwork(model, ["bias"])  # whose tensors lie in other places
 for net in nets:
     net.set_gaps("bias", below=0.1, above=0.2)
 while True:

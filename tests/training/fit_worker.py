@@ -57,7 +57,7 @@ def run(
 ) -> dict[str, Any]:
     """Fit and calibrate; return all that must come out the same."""
     model, data = task()
-    method = model if plain else inn.IntervalNetwork(model)
+    method = model if plain else inn.IntervalNetwork(model, layers="all")
     loader = DataLoader(data, batch_size=10, shuffle=True)
     options: dict[str, Any] = {"loss": inn.losses.mse} if plain else {"coverage": 0.9}
     if checkpoint is not None:
@@ -82,7 +82,7 @@ def sharded(engine: Engine) -> dict[str, Any]:
     """Train in a plain loop, with gaps and moments spread over the processes (FSDP2)."""
     model, data = task()
     x, y = (tensor[:10] for tensor in data.tensors)
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     net.balance(x)
     if engine.world > 1:
         from torch.distributed.device_mesh import init_device_mesh

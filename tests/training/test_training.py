@@ -77,7 +77,7 @@ def loader(x: Tensor, y: Tensor, batch_size: int = 128) -> DataLoader[Any]:
 def small_once() -> tuple[inn.IntervalNetwork, DataLoader[Any], dict[str, Tensor]]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(2, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 1)).eval()
-    net, x = inn.IntervalNetwork(model), torch.randn(48, 2)
+    net, x = inn.IntervalNetwork(model, layers="all"), torch.randn(48, 2)
     return net, loader(x, x.sum(1, keepdim=True), 16), {k: v.clone() for k, v in net.state_dict().items()}
 
 
@@ -114,7 +114,7 @@ def covered(net: inn.IntervalNetwork, x: Tensor, y: Tensor) -> float:
 )
 def test_ask_for_coverage_and_nothing_else_and_it_works(make: Make) -> None:
     model, x, y = make()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     history = quiet(net, loader(x, y), coverage=0.9)
 
@@ -143,7 +143,7 @@ def test_fewer_steps_than_by_default_will_do(make: Make, layers: Any) -> None:
 )
 def test_every_kind_of_gaps_covers_with_a_cap_or_without(kind: Kind, cap: float | None) -> None:
     model, x, y = conv()
-    net = inn.IntervalNetwork(model, kind=kind, cap=cap)
+    net = inn.IntervalNetwork(model, layers="all", kind=kind, cap=cap)
 
     quiet(net, loader(x, y), coverage=0.9, epochs=80)
 
@@ -156,9 +156,9 @@ def test_every_kind_of_gaps_covers_with_a_cap_or_without(kind: Kind, cap: float 
 
 def test_kinds_and_caps_without_meaning_are_refused() -> None:
     with pytest.raises(ValueError, match="'weight', 'symmetric', 'input', got 'row'"):
-        inn.IntervalNetwork(nn.Linear(1, 1), kind="row")  # type: ignore[arg-type]
+        inn.IntervalNetwork(nn.Linear(1, 1), layers="all", kind="row")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="cap must be positive, or None for no limit, got 0"):
-        inn.IntervalNetwork(nn.Linear(1, 1), cap=0)
+        inn.IntervalNetwork(nn.Linear(1, 1), layers="all", cap=0)
 
 
 def test_gaps_in_bfloat16_are_finite_and_cover_as_well() -> None:
@@ -177,7 +177,7 @@ def test_gaps_in_bfloat16_are_finite_and_cover_as_well() -> None:
 
 def test_the_papers_loss_covers_about_what_its_beta_stands_for() -> None:
     model, x, y = mlp()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     mae = float((model(x).detach() - y).abs().mean())
 
     quiet(net, loader(x, y), beta=0.1 * mae, epochs=50)
@@ -197,7 +197,7 @@ def test_not_a_byte_of_the_underlying_model_changes() -> None:
     model.eval().requires_grad_(False)
     model[0].weight.requires_grad_()
     before, asked = raw(model), {name: p.requires_grad for name, p in model.named_parameters()}
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
 
     data = loader(x, torch.randn(32, 1, 6), 8)
     quiet(net, data, coverage=0.9, epochs=3, validation=data)
@@ -293,7 +293,7 @@ def test_a_model_of_several_inputs_takes_them_as_a_tuple() -> None:
         def forward(self, x: Tensor, z: Tensor) -> Tensor:
             return self.a(x) + self.b(z)
 
-    net = inn.IntervalNetwork(Two().eval())
+    net = inn.IntervalNetwork(Two().eval(), layers="all")
     x, z, y = torch.randn(8, 2), torch.randn(8, 3), torch.randn(8, 1)
 
     assert quiet(net, [((x, z), y)], coverage=0.9, epochs=2).epochs[-1].width > 0
@@ -470,7 +470,7 @@ def test_the_gradient_at_zero_is_the_slope_to_the_right() -> None:
 def test_sensitivities_are_the_width_of_a_tiny_gap_alone_over_that_gap() -> None:
     model, x, _ = conv()
     model, x = model.double(), x[:8].double()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     tiny = 1e-9
 
     found = net.sensitivities(x)
@@ -504,7 +504,7 @@ def shut() -> inn.IntervalNetwork:
     with torch.no_grad():
         model[0].weight.zero_()
         model[0].bias.fill_(-1.0)  # the ReLU is always shut
-    return inn.IntervalNetwork(model)
+    return inn.IntervalNetwork(model, layers="all")
 
 
 def test_balancing_keeps_gaps_that_nothing_depends_on_and_leaves_them_free() -> None:
@@ -536,7 +536,7 @@ def test_recomputing_changes_no_bit() -> None:
     model, x, y = conv()
     results = []
     for recompute in (False, True):
-        net = inn.IntervalNetwork(model)
+        net = inn.IntervalNetwork(model, layers="all")
         quiet(net, loader(x, y), coverage=0.9, epochs=2, recompute=recompute)
         results.append(gaps_of(net))
 
@@ -545,7 +545,7 @@ def test_recomputing_changes_no_bit() -> None:
 
 def test_recomputing_keeps_less_for_the_backward_pass() -> None:
     layers = [layer for _ in range(8) for layer in (nn.Conv1d(4, 4, 3, padding=1), nn.ReLU())]
-    net = inn.IntervalNetwork(nn.Sequential(*layers).eval())
+    net = inn.IntervalNetwork(nn.Sequential(*layers).eval(), layers="all")
     x = torch.randn(4, 4, 256)
 
     def kept() -> int:

@@ -54,7 +54,7 @@ def fit(screen: Screen, config: Config, *, overwrite: bool) -> dict[str, Any]:
     device = device_of(config.device)
     model = make_model(config.model, device)
     warn_if_random(config.model)
-    net = new_network(model, config.network)
+    net = new_network(model, config.network, paper=config.fit.recipe == "paper")
     if config.fit.compile:
         net.compile()
     train, val = _data(config, model, device)

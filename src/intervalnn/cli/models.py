@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +75,16 @@ def warn_if_random(model: Model) -> None:
         )
 
 
-def new_network(model: nn.Module, network: Network) -> IntervalNetwork:
-    """Return an interval network around a model, all gaps closed."""
+def new_network(model: nn.Module, network: Network, *, paper: bool = False) -> IntervalNetwork:
+    """Return an interval network around a model, all gaps closed; as published, where nobody said otherwise."""
+    if paper and network.layers is None and network.scout is None:
+        network = replace(network, layers="all")
     options = config.settings(network, "kind", "cap", "exact", "scout")
     dtype: torch.dtype | None = getattr(torch, network.gap_dtype) if network.gap_dtype else None
     return IntervalNetwork(model, _layers(network.layers), gap_dtype=dtype, **options)
 
 
-def _layers(layers: int | str | tuple[str, ...]) -> Any:
+def _layers(layers: int | str | tuple[str, ...] | None) -> Any:
     if not isinstance(layers, str) or layers == "all":
         return layers
     return int(layers) if layers.isdecimal() else [name.strip() for name in layers.split(",")]

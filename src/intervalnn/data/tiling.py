@@ -53,7 +53,7 @@ def predict_tiled(
     Example:
         >>> model = torch.nn.Conv1d(1, 1, 3, padding=1).eval()
         >>> from intervalnn import IntervalNetwork
-        >>> net = IntervalNetwork(model)
+        >>> net = IntervalNetwork(model, layers="all")
         >>> x = torch.rand(1, 1, 1000)
         >>> p = predict_tiled(net, x, tile=200, progress=False)
         >>> torch.allclose(p.upper, net.predict(x).upper)

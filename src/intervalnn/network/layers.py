@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from intervalnn.network.capture.program import Program
 from intervalnn.table import lookup
 
-__all__ = ["Layers", "chosen", "did_you_mean", "last", "layer_of", "tied"]
+__all__ = ["Layers", "chosen", "did_you_mean", "last", "layer_of", "layers_in", "tied"]
 
 Layers = str | int | Iterable[str] | Callable[[str, nn.Module], bool]
 
@@ -67,6 +67,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(name, known, n=3) or known[:8]
     return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else "; it has no parameters at all"
+
+
+def layers_in(program: Program) -> int:
+    """Return how many weight layers there are."""
+    return len({layer_of(name) for name in _weights_in_order(program)})
 
 
 def last(count: int, program: Program, own: Mapping[str, str]) -> list[str]:

@@ -43,10 +43,11 @@ class IntervalNetwork(ScoutedWeights):
 
     Args:
         model: Any trained module, in eval mode.
-        layers: Which layers get intervals: ``"all"`` for every parameter; a number for the
-            last so many weight layers (linear, convolution, embedding) in the order in which
-            they first run; names of modules or parameters; or a predicate, called with the
-            name and the module of each layer.
+        layers: Which layers get intervals: a number for the last so many weight layers (linear, convolution,
+            embedding) in the order in which they first run; ``"all"`` for every parameter; names of modules or
+            parameters; or a predicate, called with the name and the module of each layer. By default what measured
+            best: the last layer beside a scout, and the last four of a model where no scout fits, or with
+            ``scout=False``.
         kind: What has a gap of its own: every ``"weight"`` below and above (the paper), every weight, the same
             below and above (``"symmetric"``: three products instead of four), or every ``"input"`` channel (two:
             the fast choice), relative to its weights. Biases always have gaps of their own below and above.
@@ -58,7 +59,8 @@ class IntervalNetwork(ScoutedWeights):
             float16, in which small gaps would vanish. ``torch.bfloat16`` is the fast choice on tensor cores; the
             point keeps its dtype.
         scout: A small network beside the model, which opens gaps by features of its own (:class:`intervalnn.Scout`);
-            ``True`` for one of the usual size. With ``layers=0`` it is all that opens the bounds.
+            ``True`` for the usual one, which there is by default where ``layers`` is not given. With ``layers=0`` it is
+            all that opens the bounds.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
@@ -71,17 +73,17 @@ class IntervalNetwork(ScoutedWeights):
     def __init__(
         self,
         model: nn.Module,
-        layers: Layers = "all",
+        layers: Layers | None = None,
         *,
         kind: Kind = "weight",
         cap: float | None = None,
         exact: bool = False,
         gap_dtype: torch.dtype | None = None,
-        scout: Scout | bool = False,
+        scout: Scout | bool | None = None,
     ) -> None:
         refuse_model(model, IntervalNetwork)
         form = Form(exact, gap_dtype_of(model, gap_dtype))
-        super().__init__(model, layers, kind, cap, form, Scout() if scout is True else scout or None)
+        super().__init__(model, layers, kind, cap, form, scout)
         # What predict does to the bounds, first the one, then the other; a call returns them as they are.
         self.offsets: Callable[[Prediction], Prediction] | None = None
         self.calibration: Callable[[Prediction], Prediction] | None = None

@@ -42,7 +42,7 @@ def save(net: IntervalNetwork, path: str | Path, *, include_model: bool = False)
     Example:
         >>> import tempfile
         >>> model = nn.Linear(2, 1).eval()
-        >>> net = IntervalNetwork(model)
+        >>> net = IntervalNetwork(model, layers="all")
         >>> net.set_gaps("bias", below=0.1, above=0.2)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save(net, f"{folder}/net.safetensors")
@@ -82,6 +82,7 @@ def load(
     *,
     verify: bool = False,
     groups: Callable[[Prediction], Tensor] | None = None,
+    body: nn.Module | None = None,
 ) -> IntervalNetwork:
     """Return the interval network that :func:`save` wrote to a file, around a model given anew.
 
@@ -96,6 +97,8 @@ def load(
         verify: Leave the model as it is, and refuse other weights even if the file holds them.
         groups: The function by which components were grouped in calibration, if it was one:
             a function cannot be saved.
+        body: The module in the place of the scout's layers, if it was one of your own: it is copied, and its weights
+            come from the file.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be the underlying model, a torch.nn.Module, got {type(model).__name__}")
@@ -104,7 +107,7 @@ def load(
         calibration = _calibrated(path, settings["calibration"], groups, sum(map(Tensor.numel, tensors.values())))
         ours = {name: tensors.pop(MODEL + name) for name in settings["model"]["tensors"] if MODEL + name in tensors}
         _match(path, settings["model"], model, None if verify else ours, held=bool(ours))
-        net = _network(path, settings, model, calibration)
+        net = _network(path, settings, model, calibration, body)
         places = {name: tensor.device for name, tensor in net.state_dict().items()}
         net.load_state_dict({name: tensor.to(places[name]) for name, tensor in tensors.items()}, assign=True)
     except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError) as error:
@@ -116,7 +119,11 @@ def load(
 
 
 def _network(
-    path: str | Path, settings: dict[str, Any], model: nn.Module, calibration: Calibration | None
+    path: str | Path,
+    settings: dict[str, Any],
+    model: nn.Module,
+    calibration: Calibration | None,
+    body: nn.Module | None,
 ) -> IntervalNetwork:
     """Return the network whose tensors are still to be loaded."""
     dtype, kind = settings["gap_dtype"], settings["kind"]
@@ -135,7 +142,13 @@ def _network(
     )
     # Files from before there were scouts do not speak of them.
     scouts = settings.get("scouts", {}).items()
-    take_scouts(net, {int(number): Widening.from_settings(scout) for number, scout in scouts})
+    if any(scout.get("body") for _, scout in scouts) != (body is not None):
+        raise ValueError(
+            f"{path} has a scout that was trained with a module of your own: give that as body"
+            if body is None
+            else f"{path} has no scout that was trained with a module of your own: leave out body"
+        )
+    take_scouts(net, {int(number): Widening.from_settings(scout, body) for number, scout in scouts})
     net.offsets = Offsets(**settings["offsets"]) if settings["offsets"] else None
     net.calibration = calibration
     net.training_settings = settings["training"]

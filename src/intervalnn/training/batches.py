@@ -13,11 +13,13 @@ from intervalnn.data.loading import arguments, is_empty, moved, split
 
 __all__ = ["Batches", "parts"]
 
+RUNS = 5  # of neighbours that are held out
+
 
 def parts(batch: Any, device: torch.device) -> tuple[tuple[Any, ...], Tensor]:
     """Return the model's arguments and the target of a batch, on the device."""
     x, target = split(batch)
-    return arguments(x, device), moved(target, device)
+    return arguments(x, device), moved(target, device).detach()
 
 
 class Batches:
@@ -32,9 +34,18 @@ class Batches:
         seed: Chooses the order, where the loader shuffles.
         rank: Number of this process.
         world: How many processes there are.
+        samples: Which samples of an indexed data set to read, if not all.
     """
 
-    def __init__(self, loader: Iterable[Any], *, seed: int = 0, rank: int = 0, world: int = 1) -> None:
+    def __init__(
+        self,
+        loader: Iterable[Any],
+        *,
+        seed: int = 0,
+        rank: int = 0,
+        world: int = 1,
+        samples: Tensor | None = None,
+    ) -> None:
         if isinstance(loader, Iterator):
             raise TypeError(
                 f"the loader must start anew each epoch, and a {type(loader).__name__} runs but once; "
@@ -42,6 +53,7 @@ class Batches:
             )
         self.loader, self.seed, self.rank, self.world = loader, seed, rank, world
         self.indexed = _is_indexed(loader)
+        self.samples = torch.arange(_size(loader)) if samples is None and self.indexed else samples
         self._length: int | None = None
         if world > 1 and not self.indexed:
             raise ValueError(
@@ -51,6 +63,9 @@ class Batches:
 
     def __len__(self) -> int:
         """Return how many batches there are; where the loader does not know, by counting them once."""
+        if self._length is None and self.samples is not None:
+            whole, rest = divmod(len(self.samples), self.loader.batch_size)  # type: ignore[attr-defined]
+            self._length = whole + (rest > 0 and not self.loader.drop_last)  # type: ignore[attr-defined]
         if self._length is None:
             try:
                 self._length = len(self.loader)  # type: ignore[arg-type]
@@ -69,23 +84,41 @@ class Batches:
     def in_order(self) -> Iterator[Any]:
         """Yield whole batches in the order of the data set, or as the loader has them."""
         if isinstance(self.loader, DataLoader) and self.indexed:
-            samples = torch.arange(len(self.loader.dataset))  # type: ignore[arg-type]
-            yield from _read(self.loader, [share.tolist() for share in samples.split(self.loader.batch_size or 1)])
+            assert self.samples is not None
+            yield from _read(self.loader, [share.tolist() for share in self.samples.split(self.loader.batch_size or 1)])
         else:
             yield from self.loader
 
+    def parted(self, one_in: int) -> tuple[Batches, Batches] | None:
+        """Return batches without one in so many samples, and batches of these alone; None where there are too few.
+
+        Runs of neighbours are held out together, since neighbours are often alike: slices of a volume, times of a
+        series.
+        """
+        if not self.indexed or self.samples is None or len(self.samples) < one_in:
+            return None
+        run = max(1, len(self.samples) // (RUNS * one_in))
+        held_out = torch.arange(len(self.samples)) // run % one_in == one_in - 1
+        own = {"seed": self.seed, "rank": self.rank, "world": self.world}
+        rest, part = (Batches(self.loader, samples=self.samples[which], **own) for which in (~held_out, held_out))
+        return (rest, part) if len(rest) else None
+
     def _shares(self, loader: DataLoader[Any], number: int) -> tuple[list[list[int]], list[float]]:
         """Return the samples of each of this process's shares, and their weights."""
-        assert loader.batch_size is not None
-        order = torch.arange(len(loader.dataset))  # type: ignore[arg-type]
+        assert loader.batch_size is not None and self.samples is not None
+        order = self.samples
         if isinstance(loader.sampler, RandomSampler):
             own = (self.seed * 1_000_003 + number) % 2**63
-            order = torch.randperm(len(order), generator=torch.Generator().manual_seed(own))
-        whole = [batch.tolist() for batch in order.split(loader.batch_size)][: len(loader)]
+            order = order[torch.randperm(len(order), generator=torch.Generator().manual_seed(own))]
+        whole = [batch.tolist() for batch in order.split(loader.batch_size)][: len(self)]
         shares = [batch[self.rank :: self.world] for batch in whole]
         weights = [len(share) * self.world / len(batch) for share, batch in zip(shares, whole, strict=True)]
         # A process without a share computes one sample at weight zero, so that all processes exchange gradients.
         return [share or batch[:1] for share, batch in zip(shares, whole, strict=True)], weights
+
+
+def _size(loader: Any) -> int:
+    return len(loader.dataset)
 
 
 def _is_indexed(loader: Any) -> bool:

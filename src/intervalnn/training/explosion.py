@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ __all__ = ["bad_batch", "refuse_explosion"]
 
 
 def refuse_explosion(
-    job: Job, found: Means, *, epoch: int, lr: float, widest: float, validation: Iterable[Any] | None = None
+    job: Job, found: Means, *, epoch: int, lr: float, widest: float, validation: Batches | None = None
 ) -> None:
     """Raise where training has failed: the loss is not finite, or the bounds have exploded.
 
@@ -33,7 +32,7 @@ def refuse_explosion(
     if math.isfinite(found.loss) and not found.width > widest:
         return
     what = f"the loss became {found.loss:.3g}" + (f" and the mean width {found.width:.3g}" if job.net else "")
-    hint = None if validation is None else bad_batch(job, Batches(validation), "validation loader")
+    hint = None if validation is None else bad_batch(job, validation, "validation loader")
     hint = hint or bad_batch(job, job.batches, "loader") or _widest_layer(job)
     raise FloatingPointError(f"in epoch {epoch + 1} {what} (lr {lr:.3g}); {hint}")
 

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from intervalnn.data.loading import batches
+from intervalnn.network.scouts.scouted import features_of
 from intervalnn.training import losses
 from intervalnn.training.batches import Batches, parts
 from intervalnn.training.engine import Engine, any_engine
@@ -29,6 +30,7 @@ from intervalnn.training.sums import Means, Sums
 __all__ = ["Epoch", "History", "Learner", "fit"]
 
 LOOK = 50  # steps after which to look whether training has failed, and to show the numbers
+HELD_OUT = 10  # one of so many samples, where a scout might learn them by heart
 SHORT = 0.03  # by how much less the bounds may hold of held-out targets than was asked for, without a warning
 
 
@@ -43,7 +45,7 @@ def fit(
     epochs: int | None = None,
     lr: float | None = None,
     balance: bool | None = None,
-    validation: Iterable[Any] | None = None,
+    validation: Iterable[Any] | Literal[False] | None = None,
     patience: int | None = None,
     checkpoint: str | Path | None = None,
     precision: torch.dtype | None = None,
@@ -78,7 +80,9 @@ def fit(
             the paper's.
         validation: Batches to measure the loss on after each epoch; the best epoch's state is restored. Give data
             that the underlying model has not seen: a warning then says, with both numbers, where the bounds hold
-            too little of them.
+            too little of them. By default a tenth of the samples is held out of training for it where a scout has
+            more numbers to train than the loader has targets, since it could learn these by heart; ``False`` holds
+            nothing out.
         patience: Stop after this many epochs without a better validation loss.
         checkpoint: A file to write after each epoch, and to go on from if it is there.
         precision: Autocast to this dtype (plain models; an interval network has ``gap_dtype``).
@@ -93,18 +97,34 @@ def fit(
     Raises:
         FloatingPointError: If the loss is no longer finite or the bounds explode; it says where and what to try.
     """
-    if patience is not None and validation is None:
+    if patience is not None and (validation is None or validation is False):
         raise ValueError("patience waits for a better validation loss; give validation, or leave it out")
     if patience is not None and patience < 1:
         raise ValueError(f"patience must be at least 1, got {patience}")
-    if validation is not None:
-        batches(validation)
     job = Job.of(method, loader, any_engine(engine), seed, precision)
+    given = None
+    if validation is not None and validation is not False:
+        given = Batches(batches(validation), rank=job.engine.rank, world=job.engine.world)
     with job.recomputing() if recompute else nullcontext():
         settled = settle(
             job, coverage=coverage, loss=loss, beta=beta, recipe=recipe, epochs=epochs, lr=lr, balance=balance
         )
-        return _Loop(job, settled).run(validation, patience, None if checkpoint is None else Path(checkpoint), progress)
+        if validation is None and not settled.paper:
+            job, given = _held_out(job)
+        return _Loop(job, settled).run(given, patience, None if checkpoint is None else Path(checkpoint), progress)
+
+
+def _held_out(job: Job) -> tuple[Job, Batches | None]:
+    """Hold samples out of training where there are fewer targets than numbers to train, and a scout to learn them."""
+    net = job.net
+    if net is None or not features_of(net) or job.batches.samples is None:
+        return job, None
+    _, target = parts(next(job.batches.in_order()), job.device)
+    targets = len(job.batches.samples) * target.numel() // max(len(target), 1)
+    parted = job.batches.parted(HELD_OUT)
+    if parted is None or targets >= sum(parameter.numel() for parameter in net.parameters()):
+        return job, None
+    return replace(job, batches=parted[0]), parted[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +134,7 @@ class _Loop:
     job: Job
     recipe: Recipe
 
-    def run(
-        self, validation: Iterable[Any] | None, patience: int | None, checkpoint: Path | None, progress: bool
-    ) -> History:
+    def run(self, validation: Batches | None, patience: int | None, checkpoint: Path | None, progress: bool) -> History:
         """Train, and return what happened."""
         method, engine, epochs = self.job.method, self.job.engine, self.recipe.epochs
         state = self._started(checkpoint)
@@ -134,12 +152,12 @@ class _Loop:
             self._warn_where_short(state.history, validation)
         return state.history
 
-    def _warn_where_short(self, history: History, validation: Iterable[Any] | None) -> None:
+    def _warn_where_short(self, history: History, validation: Batches | None) -> None:
         """Warn where the bounds hold less of new data than was asked for, beyond what few samples show by chance."""
         asked, kept = self.recipe.coverage, history.epochs[history.best]
         if validation is None or asked is None or not kept.held_out < min(asked, kept.coverage) - SHORT:
             return
-        samples = sum(len(parts(batch, self.job.device)[1]) for batch, _ in Batches(validation).epoch(0))
+        samples = sum(len(parts(batch, self.job.device)[1]) for batch in validation.in_order())
         if kept.held_out < min(asked, kept.coverage) - 2 * math.sqrt(asked * (1 - asked) / samples):
             warnings.warn(
                 f"the bounds hold {kept.held_out:.3f} of the validation targets, where {asked:g} was asked for and "
@@ -148,11 +166,17 @@ class _Loop:
                 stacklevel=4,
             )
 
+    def _chosen_samples(self) -> dict[str, Any]:
+        """Return how many samples were held out, where that was our own choice."""
+        samples = self.job.batches.samples
+        out = 0 if samples is None else len(self.job.batches.loader.dataset) - len(samples)  # type: ignore[attr-defined]
+        return {"held_out": out} if out else {}
+
     def _started(self, checkpoint: Path | None) -> State:
         """Return where to begin: the checkpoint, if there is one, else gaps that are balanced where they are to be."""
         # No gap or parameter is added after this, since the optimiser would not know of it.
         optimizer = optimizer_of(self.job, self.recipe)
-        state = State(History(self.recipe.settings()), self.job.method, optimizer)
+        state = State(History(self.recipe.settings() | self._chosen_samples()), self.job.method, optimizer)
         resumed = checkpoint is not None and state.load(checkpoint, self.job.engine, self.job.device)
         if self.recipe.balanced and not resumed:
             balance_gaps(self.job)
@@ -163,7 +187,7 @@ class _Loop:
         number: int,
         module: nn.Module,
         optimizer: torch.optim.Optimizer,
-        validation: Iterable[Any] | None,
+        validation: Batches | None,
         bar: Bar,
     ) -> Epoch:
         """Train for one epoch, and measure the loss on the validation batches after it."""
@@ -204,17 +228,17 @@ class _Loop:
         sums.add(loss.detach(), output, target, weight)
 
     @torch.no_grad()
-    def _validate(self, validation: Iterable[Any], number: int) -> Means:
+    def _validate(self, validation: Batches, number: int) -> Means:
         """Return the means over other batches."""
         job, sums = self.job, Sums(self.job.device)
         job.method.eval()
-        for batch, weight in Batches(validation, rank=job.engine.rank, world=job.engine.world).epoch(0):
+        for batch, weight in validation.epoch(0):
             args, target = parts(batch, job.device)
             output = job.method(*args)
             sums.add(self.recipe.loss(output, target), output, target, weight)
         return self._checked(sums, number, validation)
 
-    def _checked(self, sums: Sums, number: int, validation: Iterable[Any] | None = None) -> Means:
+    def _checked(self, sums: Sums, number: int, validation: Batches | None = None) -> Means:
         """Return the means over all processes, if anything good can still come."""
         found = sums.means(self.job.engine, "loader" if validation is None else "validation loader")
         lr, widest = self.recipe.lr, self.recipe.widest

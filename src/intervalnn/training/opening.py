@@ -17,8 +17,7 @@ __all__ = ["balance_gaps", "optimizer_of"]
 OPENING = 0.5  # width of the bounds to start from, in mean absolute errors
 LEAST = 1e-4  # the smallest gap, in what it starts from
 
-
-SCOUTS = 2e-3  # learning rate of the weights of scouts, which have no unit
+SCOUTS = 4e-3  # learning rate of the weights of scouts, which have no unit
 
 
 def balance_gaps(job: Job) -> None:

@@ -117,6 +117,11 @@ def settle(
         loss, coverage = _own_loss(job, coverage, loss, beta)
         default = published.get("lr", 1e-3) if paper else 1e-3
         return Recipe(loss, epochs, default if lr is None else lr, job.batches.seed, paper, coverage=coverage)
+    if paper and (job.net.scout is not None or len(job.net.scouts)):
+        raise ValueError(
+            "the published recipe has no scout: IntervalNetwork(model, layers='all') is the published network, and "
+            "scout=False leaves the scout out of any other"
+        )
     job.net.calibration = job.net.offsets = None
     mae = mean_absolute_error(job, job.net.model)
     loss, coverage, beta = _interval_loss(paper, coverage, loss, beta, mae)

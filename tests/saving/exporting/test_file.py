@@ -232,7 +232,7 @@ class Wave(nn.Module):
 
 
 def test_complex_predictions_are_refused(tmp_path: Path) -> None:
-    net = inn.IntervalNetwork(Wave().eval())
+    net = inn.IntervalNetwork(Wave().eval(), layers="all")
 
     with pytest.raises(TypeError, match="complex predictions have no order"):
         export(net, signal(2, 3), tmp_path / "net.pt2")
@@ -240,7 +240,7 @@ def test_complex_predictions_are_refused(tmp_path: Path) -> None:
 
 def test_a_model_in_training_mode_is_refused_before_it_runs(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).eval()
-    net = inn.IntervalNetwork(model)
+    net = inn.IntervalNetwork(model, layers="all")
     model.train()
 
     with pytest.raises(ValueError, match="training mode"):
@@ -259,7 +259,7 @@ def test_a_folder_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
 
 
 def test_the_card_has_null_for_what_json_has_no_number_for(tmp_path: Path) -> None:
-    net = inn.IntervalNetwork(nn.Linear(1, 1).eval(), cap=float("inf"))
+    net = inn.IntervalNetwork(nn.Linear(1, 1).eval(), layers="all", cap=float("inf"))
     net.training_settings = {"loss": float("nan")}
 
     export(net, signal(2, 1), tmp_path / "net.pt2")

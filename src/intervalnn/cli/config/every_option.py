@@ -70,12 +70,13 @@ class Network:
     """Which weights become intervals."""
 
     layers: Annotated[
-        int | str | tuple[str, ...],
+        int | str | tuple[str, ...] | None,
         Flag(
-            "Which layers get intervals: all, a number for the last so many, or names with commas between.",
+            "Which layers get intervals: all, a number for the last so many, or names with commas between; by default "
+            "the last one beside a scout.",
             metavar="LAYERS",
         ),
-    ] = "all"
+    ] = None
     kind: Annotated[
         Literal["weight", "symmetric", "input"],
         Flag(
@@ -91,8 +92,12 @@ class Network:
         Flag("In which gaps are propagated; by default as the model's numbers."),
     ] = None
     scout: Annotated[
-        bool, Flag("Train a small network beside the model that opens gaps by features of its own; --layers 0: alone.")
-    ] = False
+        bool | None,
+        Flag(
+            "Train a small network beside the model that opens gaps by features of its own, as by default without "
+            "--layers; --layers 0: that alone."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

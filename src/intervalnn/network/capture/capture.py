@@ -22,7 +22,7 @@ from intervalnn.network.capture.spelled_out import kept_whole
 from intervalnn.network.capture.twin import Twin
 from intervalnn.network.capture.undisturbed import undisturbed
 from intervalnn.table import RULES, aten, overloads
-from intervalnn.torch_private import OpOverload, decomposed, itself_alone, without_effect_tokens
+from intervalnn.torch_private import OpOverload, decomposed, itself_alone, kernels_kept, without_effect_tokens
 
 __all__ = ["capture"]
 
@@ -71,7 +71,7 @@ def _export(flat: Flat, points: list[Tensor], before: Sequence[Program], settlin
 
     def export(sizes: Any) -> ExportedProgram:
         fresh = tuple(at_start(p.detach()) for p in points)  # torch marks those it was given as varying
-        with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]), itself_alone():
+        with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]), kernels_kept(), itself_alone():
             with Following():
                 program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
             return without_effect_tokens(kept_whole(program, lambda known: decomposed(known, *_decompositions())))

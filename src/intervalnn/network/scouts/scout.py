@@ -14,9 +14,10 @@ weights are points too.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -25,20 +26,19 @@ from torch.nn import functional
 
 from intervalnn.interval import Interval, capped, cut
 from intervalnn.network.gaps import Gaps
+from intervalnn.network.scouts.reading import Reader, mixed
 from intervalnn.network.scouts.taps import Fit
 from intervalnn.rules.arithmetic import point_of
 from intervalnn.torch_private import shallow_copy
 
 __all__ = ["Features", "Lies", "Looking", "Scout", "Widening"]
 
-_CONVOLUTIONS: dict[int, Any] = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
 Lies = Literal["", "folded", "vector"]
-_POOLS: dict[int, Any] = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 
 
 @dataclass(frozen=True, slots=True)
 class Scout:
-    """What scout a network gets.
+    """What scout a network gets; the usual one is what measured best over several tasks.
 
     Attributes:
         width: How many channels it has.
@@ -46,12 +46,15 @@ class Scout:
         taps: How many values of the model it reads beside the prediction, from all depths; or the names of the
             layers that take them.
         seed: Of its weights before training.
+        body: A module of your own in the place of its layers: from ``width`` channels at the positions of the output to
+            any number of channels there, of which the positive parts count. Every output gets a copy.
     """
 
-    width: int = 32
-    depth: int = 3
-    taps: int | tuple[str, ...] = 8
+    width: int = 48
+    depth: int = 4
+    taps: int | tuple[str, ...] = 4
     seed: int = 0
+    body: nn.Module | None = None
 
     def __post_init__(self) -> None:
         counts = {"width": self.width, "taps": self.taps if isinstance(self.taps, int) else 1}
@@ -60,6 +63,8 @@ class Scout:
                 raise ValueError(f"{name} of a scout must be at least 1, got {count}")
         if self.depth < 0:
             raise ValueError(f"depth of a scout must not be negative, got {self.depth}")
+        if not isinstance(self.body, nn.Module | None):
+            raise TypeError(f"body of a scout must be a torch.nn.Module, got a {type(self.body).__name__}")
 
 
 class Features(nn.Module):
@@ -72,16 +77,19 @@ class Features(nn.Module):
         fits: How the values are brought to the output; the last one is the prediction itself.
         scout: Width, depth and seed.
         dims: How many dimensions the positions have, with channels behind the batch; 0 where channels stand last.
+        channels: How many come out of a body of the user's own.
     """
 
-    def __init__(self, fits: Sequence[Fit], scout: Scout, dims: int) -> None:
+    def __init__(self, fits: Sequence[Fit], scout: Scout, dims: int, channels: int | None = None) -> None:
         super().__init__()
-        self.scout, self.fits, self.dims, self.channels = scout, tuple(fits), dims, scout.width + 1
+        self.scout, self.fits, self.dims = scout, tuple(fits), dims
+        self.channels = 1 + (scout.width if channels is None else channels)
         generator = torch.Generator().manual_seed(scout.seed)
-        self.readers = nn.ModuleList(_Reader(fit, scout.width, generator) for fit in fits)
+        self.readers = nn.ModuleList(Reader(fit, scout.width, generator) for fit in fits)
         self.weights = nn.ParameterList()
         self.biases = nn.ParameterList()
-        for _ in range(scout.depth):
+        self.body = copy.deepcopy(scout.body)
+        for _ in range(scout.depth if scout.body is None else 0):
             weight = torch.empty(scout.width, scout.width, *[3] * dims)
             self.weights.append(nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator))
             self.biases.append(torch.zeros(scout.width))
@@ -91,7 +99,9 @@ class Features(nn.Module):
         read = [reader(value, point, self.dims) for reader, value in zip(self.readers, (*taps, point), strict=True)]
         h = functional.relu(sum(read[1:], read[0]) / math.sqrt(len(read)))
         for weight, bias in zip(self.weights, self.biases, strict=True):
-            h = functional.relu(_mixed(h, weight, bias, self.dims))
+            h = functional.relu(mixed(h, weight, bias, self.dims))
+        if self.body is not None:
+            h = functional.relu(self.body(h))
         return torch.cat((h, torch.ones_like(h.narrow(self.channel_dim, 0, 1))), self.channel_dim)
 
     @property
@@ -108,65 +118,8 @@ class Features(nn.Module):
         for reader, own in zip(self._readers(), sums, strict=True):
             reader.normalise(own)
 
-    def _readers(self) -> Iterator[_Reader]:
-        return (reader for reader in self.readers if isinstance(reader, _Reader))
-
-
-class _Reader(nn.Module):
-    """One value of the model, brought to a scout's width and to the positions of an output.
-
-    Args:
-        fit: How.
-        width: How many channels come out.
-        generator: Draws the weights.
-    """
-
-    mean: Tensor
-    size: Tensor
-
-    def __init__(self, fit: Fit, width: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.fit = fit
-        self.register_buffer("mean", torch.zeros(fit.channels))
-        self.register_buffer("size", torch.ones(fit.channels))
-        weight = torch.empty(width, fit.channels)
-        self.weight = nn.Parameter(nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator))
-        self.bias = nn.Parameter(torch.zeros(width))
-
-    def forward(self, value: Tensor, point: Tensor, dims: int) -> Tensor:
-        """Return the value, normalised and mixed, at the positions of ``point``."""
-        weight = self.weight / self.size
-        bias = self.bias - weight @ self.mean
-        value, how = value.to(weight.dtype), self.fit.how
-        if how == "spread":
-            return functional.linear(value, weight, bias).reshape(*value.shape[:1], -1, *[1] * dims)
-        if how == "mean":
-            value = value.flatten(2).mean(2) if self.fit.grid else value.flatten(1, -2).mean(1)
-        elif how == "down":
-            value = _POOLS[dims](value, self.fit.window)
-        value = _mixed(value, weight.reshape(*weight.shape, *[1] * dims), bias, dims)
-        return functional.interpolate(value, size=point.shape[2:]) if how == "up" else value
-
-    def sums(self, value: Tensor) -> Tensor:
-        """Return count, sum and sum of squares of a value, by channel."""
-        rows = value.detach().double().movedim(1 if self.fit.grid else -1, 0).flatten(1)
-        return torch.stack((torch.full_like(rows[:, 0], rows.shape[1]), rows.sum(1), rows.square().sum(1)))
-
-    @torch.no_grad()
-    def normalise(self, sums: Tensor) -> None:
-        """Standardise from now on, by what :meth:`sums` found; a channel that never moves is divided by one."""
-        count, total, squares = sums
-        mean = total / count
-        size = (squares / count - mean.square()).clamp(min=0.0).sqrt()
-        self.mean.copy_(mean)
-        self.size.copy_(torch.where(size > 1e-6 * mean.abs(), size, 1.0))
-
-
-def _mixed(x: Tensor, weight: Tensor, bias: Tensor | None, dims: int) -> Tensor:
-    """Return a linear map of the channels: a convolution that keeps the size, or a linear layer."""
-    if not dims:
-        return functional.linear(x, weight, bias)
-    return _CONVOLUTIONS[dims](x, weight, bias, padding=weight.shape[-1] // 2)  # type: ignore[no-any-return]
+    def _readers(self) -> Iterator[Reader]:
+        return (reader for reader in self.readers if isinstance(reader, Reader))
 
 
 class Widening(nn.Module):
@@ -204,7 +157,8 @@ class Widening(nn.Module):
     def settings(self) -> dict[str, Any]:
         """Return all but the tensors, as plain values."""
         return {
-            "scout": asdict(self.features.scout),
+            "scout": asdict(replace(self.features.scout, body=None)),
+            "body": None if self.features.body is None else self.features.channels - 1,
             "reads": [asdict(fit) for fit in self.features.fits],
             "channels": self.gaps.shape[0],
             "dims": self.dims,
@@ -213,14 +167,15 @@ class Widening(nn.Module):
         }
 
     @staticmethod
-    def from_settings(settings: Mapping[str, Any]) -> Widening:
-        """Return a scout whose tensors are still to be loaded."""
-        taps = settings["scout"]["taps"]
-        scout = Scout(**settings["scout"] | {"taps": taps if isinstance(taps, int) else tuple(taps)})
+    def from_settings(settings: Mapping[str, Any], body: nn.Module | None = None) -> Widening:
+        """Return a scout whose tensors are still to be loaded, with its body, if that was the user's own."""
+        taps, channels = settings["scout"]["taps"], settings.get("body")
+        own = {"taps": taps if isinstance(taps, int) else tuple(taps), "body": body}
+        scout = Scout(**settings["scout"] | own)
         reads = [Fit(**fit | {"window": tuple(fit["window"])}) for fit in settings["reads"]]
         low, high = settings["range"]
         return Widening(
-            Features(reads, scout, settings["dims"]),
+            Features(reads, scout, settings["dims"], channels),
             settings["channels"],
             settings["dims"],
             lies=settings["lies"],
@@ -264,7 +219,7 @@ class Widening(nn.Module):
 
     def _opened(self, h: Tensor, gap: Tensor, like: Tensor) -> Tensor:
         """Return by how much one side opens."""
-        opened = _mixed(h, gap.reshape(*gap.shape, *[1] * self.dims), None, self.dims)
+        opened = mixed(h, gap.reshape(*gap.shape, *[1] * self.dims), None, self.dims)
         return opened.reshape(like.shape).to(like.dtype)
 
 

@@ -12,13 +12,15 @@ from intervalnn.interval import Interval
 from intervalnn.network.capture.program import Program
 from intervalnn.network.gaps import Gaps, Kind
 from intervalnn.network.interval_weights import IntervalWeights, choose_by
-from intervalnn.network.layers import Layers
+from intervalnn.network.layers import Layers, layers_in
 from intervalnn.network.lifting.lift import Form
 from intervalnn.network.scouts.scout import Scout, Widening
 from intervalnn.network.scouts.scouting import new_scouts
 
 __all__ = ["ScoutedWeights", "choose_all_by", "features_of", "gaps_of", "normalise", "scouts_of", "take_scouts"]
 
+USUAL = 1  # the last layers that get intervals beside a scout, where nobody said
+USUAL_ALONE = 4  # and without one
 _SCOUT = "scout "  # before the number of its output; no parameter has a blank in its name
 
 
@@ -27,21 +29,34 @@ class ScoutedWeights(IntervalWeights):
 
     Args:
         model: See :class:`IntervalWeights`, as for all but the last.
-        layers: 0 stands for none, where there is a scout.
+        layers: 0 stands for none, where there is a scout; None for as many as are usual.
         kind: See there.
         cap: See there.
         form: See there.
-        scout: What scout each output gets; None for none.
+        scout: What scout each output gets, ``True`` for the usual one; None for the usual one where ``layers`` is
+            None too, else for none.
     """
 
     def __init__(
-        self, model: nn.Module, layers: Layers, kind: Kind, cap: float | None, form: Form, scout: Scout | None
+        self,
+        model: nn.Module,
+        layers: Layers | None,
+        kind: Kind,
+        cap: float | None,
+        form: Form,
+        scout: Scout | bool | None,
     ) -> None:
-        alone = scout is not None and layers == 0 and not isinstance(layers, bool)
+        self._asked_for = scout is not None
+        wanted = layers is None if scout is None else scout
+        own = Scout() if wanted is True else wanted or None
+        self._usual = layers is None
+        if layers is None:
+            layers = USUAL if own is not None else USUAL_ALONE
+        alone = own is not None and layers == 0 and not isinstance(layers, bool)
         super().__init__(model, () if alone else layers, kind, cap, form)
-        self.layers, self.scout = layers, scout
+        self.layers, self.scout = layers, own
         self.scouts = nn.ModuleDict()  # by the number of the output
-        self._scouted = scout is None
+        self._scouted = own is None
 
     @property
     def _opening(self) -> list[str]:
@@ -85,17 +100,25 @@ def take_scouts(weights: ScoutedWeights, scouts: Mapping[int, Widening]) -> None
 
 def choose_all_by(weights: ScoutedWeights, program: Program) -> None:
     """Choose by a program what was not known before: the last layers, if a number was asked for, and the scouts."""
+    made = None if weights._scouted or weights.scout is None else new_scouts(program, weights.scout)
+    if weights._usual and weights._names is None:
+        weights.layers = usual_layers(program, scouted=bool(made or weights.scouts))
+        if weights.layers == "all":
+            weights._choose(weights._own)
     choose_by(weights, program)
-    if weights._scouted:
+    if made is None:
         return
-    assert weights.scout is not None
-    made = new_scouts(program, weights.scout)
-    if not made:
+    if not made and weights._asked_for:
         warnings.warn(
             "no value that the model computes on the way fits its output, so it gets no scout; leave out scout",
             stacklevel=2,
         )
     take_scouts(weights, made)
+
+
+def usual_layers(program: Program, *, scouted: bool) -> int | str:
+    """Return how many of the last layers get intervals where nobody said; all, where there are no weight layers."""
+    return min(USUAL if scouted else USUAL_ALONE, layers_in(program)) or "all"
 
 
 # --- for training ---

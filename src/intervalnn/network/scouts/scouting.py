@@ -11,6 +11,7 @@ from torch import Tensor, fx
 from intervalnn.network.capture.program import Program
 from intervalnn.network.lifting.lift import Placed
 from intervalnn.network.scouts.ranges import range_of
+from intervalnn.network.scouts.reading import channels_of
 from intervalnn.network.scouts.scout import Features, Lies, Scout, Widening
 from intervalnn.network.scouts.taps import Fit, Tap, chosen, fitting, sizes, taps_of
 
@@ -65,8 +66,18 @@ def _widening(node: fx.Node, taps: Sequence[Tap], scout: Scout) -> Widening | No
             dims = len(whole) - 2 if grid else 0
             own = Fit("", whole[1 if grid else -1], grid)
             low, high = range_of(node)
-            return Widening(Features([*few, own], scout, dims), own.channels, dims, lies=lies, low=low, high=high)
+            positions = whole[2:] if grid else whole[1:-1]
+            channels = None
+            if scout.body is not None:
+                channels = channels_of(scout.body, _of_width(scout.width, positions, grid), dims)
+            features = Features([*few, own], scout, dims, channels)
+            return Widening(features, own.channels, dims, lies=lies, low=low, high=high)
     return None
+
+
+def _of_width(width: int, positions: Sequence[int], grid: bool) -> tuple[int, ...]:
+    """Return the sizes of what the layers of a scout take, for one sample."""
+    return (1, width, *positions) if grid else (1, *positions, width)
 
 
 def _layouts(shape: Sequence[int], *, grid: bool) -> list[tuple[bool, Lies]]:

@@ -85,7 +85,7 @@ def export(
     Example:
         >>> import tempfile, torch
         >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU()).eval()
-        >>> net = IntervalNetwork(model)
+        >>> net = IntervalNetwork(model, layers="all")
         >>> net.set_gaps("0.bias", below=0.1, above=0.2)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     card = export(net, torch.ones(4, 2), f"{folder}/net.pt2")
