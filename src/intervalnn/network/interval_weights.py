@@ -83,7 +83,7 @@ class IntervalWeights(nn.Module):
         if self._names is None:
             raise RuntimeError(
                 f"layers={self.layers!r} means the last ones in the order in which they run, which is not known "
-                "before the first call; call net(x) once, or give the layers by name"
+                "before the first call; call net(x) once, give the layers by name, or take layers='all'"
             )
         return self._names
 
