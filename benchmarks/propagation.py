@@ -43,7 +43,8 @@ def variants(args: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     runs: dict[str, Callable[[], Any]] = {"plain": lambda: plain(x)}
     exact = {"all layers, exact form": {"layers": "all"}, "last 7, exact form": {"layers": 7}}
     nets = prepare.NETS | {name: options | {"exact": True} for name, options in exact.items() if not args.skip_exact}
-    for label, options in (nets | {"last 1": {"layers": 1}}).items():
+    nets |= {"last 1": {"layers": 1}, "last 1 and a scout": {"layers": 1, "scout": True}}
+    for label, options in (nets | {"a scout alone": {"layers": 0, "scout": True}}).items():
         net = prepare.widen(model, x, gap_dtype=prepare.gap_dtype(args), **options)
         prepare.compile_intervals(args, net)
         runs[f"intervals, {label}"] = lambda net=net: net(x)

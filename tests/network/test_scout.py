@@ -542,6 +542,14 @@ class Breaks(TensorDataset):
         return super().__getitem__(index)
 
 
+def test_a_loader_that_drops_a_rest_holds_samples_out_too() -> None:
+    x = torch.rand(100, 3)
+    loader = DataLoader(TensorDataset(x, x.sum(1)), 64, shuffle=True, drop_last=True)
+    history = inn.fit(inn.IntervalNetwork(vectors().eval()), loader, epochs=2, progress=False)
+
+    assert history.settings["held_out"] == 10
+
+
 def test_a_fit_that_holds_samples_out_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
     model, x = vectors().eval(), torch.rand(40, 3)
 
@@ -590,3 +598,74 @@ def test_a_module_that_does_not_fit_is_refused() -> None:
         inn.IntervalNetwork(Nested().eval(), scout=Scout(width=4, body=nn.Conv2d(4, 3, 3)))(torch.rand(1, 1, 8, 8))
     with pytest.raises(TypeError, match=r"torch\.nn\.Module, got a int"):
         Scout(body=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("part", [nn.Dropout(), nn.BatchNorm2d(4)])
+def test_a_module_that_does_otherwise_in_training_is_refused(part: nn.Module) -> None:
+    with pytest.raises(ValueError, match=r"same in training as in use.*'1'.*GroupNorm"):
+        Scout(width=4, body=nn.Sequential(nn.Conv2d(4, 4, 1), part))
+
+
+# --- other sizes than those of the first call ---
+
+
+def test_sizes_that_matched_in_the_first_call_may_not_in_another() -> None:
+    layers = nn.Conv2d(2, 4, 3, 2, 1), nn.ReLU(), nn.Upsample(scale_factor=2), nn.Conv2d(4, 3, 1)
+    net = opened(inn.IntervalNetwork(nn.Sequential(*layers).eval(), layers=1, scout=SMALL), torch.rand(2, 2, 8, 8))
+
+    for size in ((2, 2, 7, 7), (1, 2, 9, 6), (2, 2, 8, 8)):
+        x = torch.rand(size)
+        bounds = net(x)
+        assert torch.equal(bounds.point, net.model(x))
+        assert bool((bounds.width > 0).all())
+
+
+def test_an_output_of_another_size_than_a_scout_was_made_for_is_refused() -> None:
+    class Flat(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 3)
+
+        def forward(self, x: Tensor, wide: Tensor) -> Tensor:
+            return torch.cat([self.layer(x), wide], 1)
+
+    net = inn.IntervalNetwork(Flat().eval(), layers=1, scout=SMALL)
+    net(torch.rand(4, 2), torch.rand(4, 2))
+
+    with pytest.raises(ValueError, match=r"made for outputs with 5 channels, and this one has shape \(4, 6\)"):
+        net(torch.rand(4, 2), torch.rand(4, 3))
+
+
+RANGES: dict[str, tuple[Callable[[Tensor], Tensor], float, float]] = {
+    "one minus": (lambda y: 1 - y.sigmoid(), 0, 1),
+    "twice, less one": (lambda y: 2 * y.sigmoid() - 1, -1, 1),
+    "in half precision": (lambda y: y.sigmoid().half(), 0, 1),
+    "stacked": (lambda y: torch.stack([y.sigmoid(), (-y).sigmoid()], 1), 0, 1),
+    "a chunk": (lambda y: y.sigmoid().chunk(2, 1)[0], 0, 1),
+    "a product": (lambda y: y.sigmoid() * (y + 1).sigmoid(), 0, 1),
+    "squared": (lambda y: y.tanh() ** 2, 0, 1),
+    "cubed": (lambda y: y.tanh() ** 3, -1, 1),
+    "a quotient": (lambda y: y.clamp(0, 2) / 4, 0, 0.5),
+    "negative": (lambda y: -y.sigmoid(), -1, 0),
+    "either": (lambda y: torch.where(y > 0, y.sigmoid(), torch.zeros_like(y)), 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_bounds_stay_in_the_range_of_what_the_model_ends_in(name: str) -> None:
+    end, low, high = RANGES[name]
+
+    class Ending(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 6)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return end(self.layer(x))
+
+    torch.manual_seed(0)
+    x = 4 * torch.randn(5, 4)
+    bounds = opened(inn.IntervalNetwork(Ending().eval(), layers=1, scout=SMALL), x, below=3.0, above=3.0)(x)
+
+    assert bool((bounds.lower >= low - 1e-6).all())
+    assert bool((bounds.upper <= high + 1e-6).all())

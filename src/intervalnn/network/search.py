@@ -9,8 +9,9 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from intervalnn.interval import Interval
 from intervalnn.network.capture.call import Call
@@ -29,16 +30,16 @@ from intervalnn.network.programs import Programs
 from intervalnn.network.scouts.scouted import ScoutedWeights, choose_all_by, scouts_of
 from intervalnn.network.scouts.scouting import placed
 from intervalnn.table import MissingRuleError
-from intervalnn.torch_private import hooks_of, own_parameters
+from intervalnn.torch_private import hooks_of, names_held, own_parameters
 
 __all__ = ["Search", "planned"]
 
 STATES = 3  # of a model, beside the one that it is in, of which programs are kept
 PLAIN = frozenset({
-    int, float, complex, bool, str, bytes, type(None), type, torch.dtype, torch.device, types.FunctionType,
-    types.BuiltinFunctionType,
+    int, bool, str, bytes, type(None), type, torch.dtype, torch.device, types.FunctionType, types.BuiltinFunctionType,
 })  # fmt: skip
-CONTAINERS = (list, tuple, dict, set)
+SPELLED = (float, complex, range, slice, np.generic)  # told apart by what they print: -0.0 is no 0.0, NaN is NaN
+CONTAINERS = (list, tuple, dict, set, frozenset)
 LONGEST, DEEPEST = 1000, 8  # of containers that are looked into
 BOOKKEEPING = set(vars(nn.Module()))
 Seen = tuple[nn.Module, Any, list[Any]]  # a module, its mode, and its plain attributes
@@ -85,8 +86,10 @@ class Search:
 def _attributes_of(module: nn.Module) -> list[Any]:
     """Return the class of a module, and its attributes as far as they are plain values, functions, or hold such."""
     own = module.__dict__  # looked at in every call of a network, so fast
-    values = [own[name] for name in _beside_bookkeeping(tuple(own))]
-    return [type(module), *[x if type(x) in PLAIN else _inside(x) for x in values]]
+    names = _beside_bookkeeping(tuple(own))
+    values = [own[name] for name in names]
+    plain = [x if type(x) in PLAIN else _inside(x) for x in values]
+    return [type(module), names, names_held(module), *map(type, values), *plain]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -95,14 +98,15 @@ def _beside_bookkeeping(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _inside(value: Any, depth: int = 0) -> Any:
-    """Return what a container holds, to be compared: plain values as they are, tensors and modules by identity."""
-    if isinstance(value, (Tensor, nn.Module)):
-        return _Itself(value)
+    """Return what a container holds, to be compared: plain values as they are, and other objects by identity."""
+    if isinstance(value, SPELLED):
+        return repr(value)
     if not isinstance(value, CONTAINERS) or depth == DEEPEST or len(value) > LONGEST:
-        return None
+        return _Itself(value)
     if isinstance(value, dict):
-        return [*value, *_inside([*value.values()], depth)] if PLAIN.issuperset(map(type, value)) else None
-    return [item if type(item) in PLAIN else _inside(item, depth + 1) for item in value]
+        return [type(value), _inside([*value], depth), _inside([*value.values()], depth)]
+    items = [item if type(item) in PLAIN else _inside(item, depth + 1) for item in value]
+    return [type(value), *map(type, value), *items]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -54,6 +54,7 @@ class Batches:
         self.loader, self.seed, self.rank, self.world = loader, seed, rank, world
         self.indexed = _is_indexed(loader)
         self.samples = torch.arange(_size(loader)) if samples is None and self.indexed else samples
+        self.drops_last = self.indexed and loader.drop_last  # type: ignore[attr-defined]
         self._length: int | None = None
         if world > 1 and not self.indexed:
             raise ValueError(
@@ -65,7 +66,7 @@ class Batches:
         """Return how many batches there are; where the loader does not know, by counting them once."""
         if self._length is None and self.samples is not None:
             whole, rest = divmod(len(self.samples), self.loader.batch_size)  # type: ignore[attr-defined]
-            self._length = whole + (rest > 0 and not self.loader.drop_last)  # type: ignore[attr-defined]
+            self._length = whole + (rest > 0 and not self.drops_last)
         if self._length is None:
             try:
                 self._length = len(self.loader)  # type: ignore[arg-type]
@@ -101,6 +102,7 @@ class Batches:
         held_out = torch.arange(len(self.samples)) // run % one_in == one_in - 1
         own = {"seed": self.seed, "rank": self.rank, "world": self.world}
         rest, part = (Batches(self.loader, samples=self.samples[which], **own) for which in (~held_out, held_out))
+        part.drops_last = False  # there may be few
         return (rest, part) if len(rest) else None
 
     def _shares(self, loader: DataLoader[Any], number: int) -> tuple[list[list[int]], list[float]]:

@@ -69,10 +69,12 @@ def _export(flat: Flat, points: list[Tensor], before: Sequence[Program], settlin
         {d: Dim.AUTO if varies(i, d, n) else Dim.STATIC for d, n in enumerate(p.shape)} for i, p in enumerate(points)
     )
 
+    following = Following()
+
     def export(sizes: Any) -> ExportedProgram:
         fresh = tuple(at_start(p.detach()) for p in points)  # torch marks those it was given as varying
         with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]), kernels_kept(), itself_alone():
-            with Following():
+            with following:
                 program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
             return without_effect_tokens(kept_whole(program, lambda known: decomposed(known, *_decompositions())))
 
@@ -83,12 +85,15 @@ def _export(flat: Flat, points: list[Tensor], before: Sequence[Program], settlin
 
     try:
         try:
-            return at_any_size()
+            found = at_any_size()
         except Exception as error:
-            if not reads_values(error):
+            if not (reads_values(error) or following.read):
                 raise
-            flat.settle(settling)
-            return at_any_size()
+        else:
+            if not following.read:
+                return found
+        flat.settle(settling)
+        return at_any_size()
     except Exception as error:
         raise untraceable(error, flat.model, START) from error
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from intervalnn.network.capture.settled import READS
 from intervalnn.torch_private import has_gradient, pytree
 
 __all__ = ["Following", "UnexplainedError", "is_of_model", "line_of", "object_of_cpp", "reads_values", "untraceable"]
@@ -161,9 +162,17 @@ class Following(TorchFunctionMode):
 
     Without this mode torch turns a tensor behind ``.data``, or a gradient, into a constant, and reports an error only
     later, without the model's line.
+
+    Attributes:
+        read: Whether the model read a number, which torch lets it do of a constant, and forgets.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = False
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.read = self.read or func in READS
         if func == _SET_DATA:
             raise _RefusedError("sets .data of a tensor while it runs; compute a new tensor from it instead")
         if func in _GRADIENTS or any(map(has_gradient, pytree.tree_leaves((args, kwargs)))):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from intervalnn.torch_private import version_of
 
-__all__ = ["Kept"]
+__all__ = ["Kept", "words"]
 
 
 class Kept:
@@ -39,11 +39,11 @@ class Kept:
         for x in tensors:
             x.data_ptr()  # which raises where there is no memory
         self.places = [(x.detach(), _read_as(x)) for x in (*tensors, *only_read)]  # and none comes to lie there
-        words = [_words(x.detach()) for x in tensors if x.device.type != "meta"]
-        here = [x for x in words if _is_here(x.device)]
+        all_words = [words(x.detach()) for x in tensors if x.device.type != "meta"]
+        here = [x for x in all_words if _is_here(x.device)]
         self.here = [(x, x.clone()) for x in here]
         groups: dict[Any, list[Tensor]] = {}
-        for x in words:
+        for x in all_words:
             if not _is_here(x.device):
                 groups.setdefault((x.device, x.dtype), []).append(x)
         self.elsewhere = [(group, _joined(group)) for group in groups.values()]
@@ -98,7 +98,7 @@ _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16:
 _WIDEST = 8  # bytes that are compared at once
 
 
-def _words(x: Tensor) -> Tensor:
+def words(x: Tensor) -> Tensor:
     """Return the same memory as whole numbers, as wide as may be.
 
     Compared as floating-point numbers, NaN would differ from itself, and -0.0 would equal 0.0.

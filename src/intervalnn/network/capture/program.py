@@ -153,13 +153,15 @@ def _sources(exported: ExportedProgram, model: nn.Module) -> dict[str, Source]:
     """Return where each placeholder comes from, in order."""
     sources: dict[str, Source] = {}
     inputs = itertools.count()
+    memory = {_storage(parameter) for parameter in model.parameters()} - {0}  # a buffer may lie in a parameter's
     for spec in exported.graph_signature.input_specs:
         if spec.kind not in _KINDS:
             node = next(n for n in exported.graph.nodes if n.name == spec.arg.name)
             user = next(iter(node.users), node)
             raise ValueError(object_of_cpp(exported.constants.get(spec.target), where(user)))
         kind, name = _KINDS[spec.kind], _own_name(spec.target or "")
-        own = _held(exported.constants[spec.target], model) if kind == "constant" else None
+        tensor = {"constant": exported.constants, "buffer": exported.state_dict}.get(kind, {}).get(spec.target or "")
+        own = _held(tensor, model) if kind == "constant" or _storage(tensor) in memory else None
         index = next(inputs) if kind == "input" else -1
         sources[spec.arg.name] = replace(own, name=own.name or name) if own else Source(kind, name, index)
     return sources
@@ -189,6 +191,10 @@ def _held(constant: Any, model: nn.Module) -> Source | None:
         if kind == "parameter" and start < last and first < end:
             views.append(name)
     return Source("constant", "", view_of=tuple(views)) if views else None
+
+
+def _storage(x: Any) -> int:
+    return x.untyped_storage().data_ptr() if isinstance(x, Tensor) and x.layout == torch.strided else 0
 
 
 def _memory(x: Tensor) -> tuple[Any, ...]:

@@ -17,13 +17,16 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from intervalnn.network.capture.kept import words
 from intervalnn.torch_private import no_modes, pytree, version_of
 
-__all__ = ["Origin", "Settling"]
+__all__ = ["READS", "Origin", "Settling"]
 
 _MOST = 1 << 20  # numbers that a settled value may have
-_READS: set[Any] = {
+_NEVER = -2  # a count of changes that no tensor has
+READS: set[Any] = {
     Tensor.item, Tensor.tolist, Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__index__, Tensor.__complex__,
+    Tensor.__format__, Tensor.__contains__, Tensor.numpy, Tensor.__array__,
     Tensor.is_nonzero, torch.is_nonzero, Tensor.equal, torch.equal, Tensor.allclose, torch.allclose,
 }  # fmt: skip
 
@@ -59,7 +62,7 @@ class Origin:
 def _same(a: Tensor, b: Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device:
         return False
-    return bool(((a == b) | ((a != a) & (b != b))).all())
+    return torch.equal(words(a), words(b))  # by the bit: zeros of both signs differ
 
 
 @dataclass(eq=False)
@@ -110,7 +113,7 @@ class Settling(TorchFunctionMode):
                 self._add(stand_in, point, "input", index=index)
         own = dict(self.model.named_buffers(remove_duplicate=False))
         for name, stand_in in buffers.items():
-            if name in own:
+            if name in own and _storage(own[name]) not in self._memory:
                 self._add(stand_in, own[name], "buffer", name=name)
 
     def _add(self, stand_in: Any, tensor: Tensor, kind: str, **which: Any) -> None:
@@ -124,12 +127,14 @@ class Settling(TorchFunctionMode):
         leaves, tree = pytree.tree_flatten((args, kwargs))
         found = [self._of(leaf) for leaf in leaves]
         if not _is_settled(leaves, found):
+            if _writes(func):  # what is written to may hold an interval now, and not each way of writing is counted
+                self._forget({_storage(known.stand_in) for known in found if known is not None})
             return func(*args, **kwargs)
         own_args, own_kwargs = pytree.tree_unflatten(
             [leaf if known is None else known.value for leaf, known in zip(leaves, found, strict=True)], tree
         )
         origins = frozenset().union(*(known.origins for known in found if known is not None))
-        if func in _READS:
+        if func in READS:
             self.read.update({id(origin): origin for origin in origins})
             with no_modes():
                 return func(*own_args, **own_kwargs)
@@ -182,11 +187,22 @@ class Settling(TorchFunctionMode):
                 self.known[id(stand_ins[place])] = _Known(stand_ins[place], value, origins)
         return pytree.tree_unflatten(stand_ins, tree) if any(shaped) else result
 
+    def _forget(self, written: set[int]) -> None:
+        """Forget what lies in memory that something unsettled was written to."""
+        for known in self.known.values() if written else ():
+            if _storage(known.stand_in) in written:
+                known.version = _NEVER
+
     def _take_note(self, written: set[int]) -> None:
         """Take note that memory was written to by settled values alone, so that what lies there is still known."""
         for known in self.known.values() if written else ():
             if _storage(known.value) in written:
                 known.version = known.now
+
+
+def _writes(func: Any) -> bool:
+    name = getattr(func, "__name__", "")
+    return name.endswith("_") and not name.endswith("__")
 
 
 def _is_settled(leaves: Sequence[Any], found: Sequence[_Known | None]) -> bool:

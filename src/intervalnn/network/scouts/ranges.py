@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from torch import fx
@@ -21,6 +22,8 @@ _FIXED: dict[Any, Range] = {
     ),
     **dict.fromkeys((aten.relu, aten.softplus, aten.exp, aten.abs, aten.square, aten.sqrt), (0.0, math.inf)),
     aten.relu6: (0.0, 6.0),
+    **dict.fromkeys((aten.zeros_like, aten.zeros), (0.0, 0.0)),
+    **dict.fromkeys((aten.ones_like, aten.ones), (1.0, 1.0)),
 }
 # What moves values, picks some of them, or takes means of them.
 _KEEPS = {
@@ -30,6 +33,8 @@ _KEEPS = {
     *(aten.max_pool1d, aten.max_pool2d, aten.max_pool3d, aten.adaptive_avg_pool1d, aten.adaptive_avg_pool2d),
     *(aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d, aten.mean),
     *(aten.upsample_linear1d, aten.upsample_bilinear2d, aten.upsample_trilinear3d),
+    *(aten._to_copy, aten.index_select, aten.gather, aten.index, aten.amax, aten.amin, aten.unbind, aten.split),
+    *(aten.split_with_sizes, aten.chunk, aten.detach),
 }
 
 
@@ -42,6 +47,8 @@ def range_of(node: Any) -> Range:
         >>> y = graph.call_function(aten.view.default, (graph.call_function(aten.sigmoid.default, (x,)), [-1]))
         >>> range_of(y), range_of(x)
         ((0.0, 1.0), (-inf, inf))
+        >>> range_of(graph.call_function(aten.rsub.Scalar, (y, 1)))
+        (0.0, 1.0)
     """
     if isinstance(node, int | float):
         return float(node), float(node)
@@ -50,14 +57,41 @@ def range_of(node: Any) -> Range:
     packet = getattr(node.target, "overloadpacket", None)
     if packet in _FIXED:
         return _FIXED[packet]
-    if packet in _KEEPS:
+    if packet in _KEEPS or node.target is operator.getitem:
         return range_of(node.args[0])
     args, _ = by_position(node.target, node.args, node.kwargs)
-    if packet is aten.cat:
-        ranges = [range_of(part) for part in args[0]]
-        return min(low for low, _ in ranges), max(high for _, high in ranges)
+    if packet in (aten.full_like, aten.full):
+        return range_of(args[1])
+    if packet in (aten.cat, aten.stack):
+        return _union(*args[0])
+    if packet is aten.where:
+        return _union(*args[1:])
     if packet in (aten.clamp, aten.hardtanh, aten.clamp_min, aten.clamp_max):
         return _cut(packet, args)
+    return _computed(packet, args)
+
+
+def _union(*values: Any) -> Range:
+    ranges = [range_of(value) for value in values]
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _computed(packet: Any, args: tuple[Any, ...]) -> Range:
+    """Return the range of a sum, a product or a quotient, up to rounding."""
+    if packet in (aten.add, aten.sub, aten.rsub) and (len(args) < 3 or args[2] == 1):
+        (a, b), (c, d) = (range_of(value) for value in (args[1::-1] if packet is aten.rsub else args[:2]))
+        return (a + c, b + d) if packet is aten.add else (a - d, b - c)
+    if packet is aten.neg:
+        low, high = range_of(args[0])
+        return -high, -low
+    if packet is aten.mul or (packet is aten.div and len(args) == 2 and isinstance(args[1], int | float) and args[1]):
+        first, second = range_of(args[0]), range_of(args[1] if packet is aten.mul else 1 / args[1])
+        ends = [a * b if a and b else 0.0 for a in first for b in second]  # zero times infinity is zero here
+        return min(ends), max(ends)
+    if packet is aten.pow and isinstance(args[1], int) and args[1] > 0:
+        low, high = range_of(args[0])
+        ends = [low ** args[1], high ** args[1]]
+        return (0.0 if args[1] % 2 == 0 and low <= 0 <= high else min(ends)), max(ends)
     return _ANY
 
 

@@ -67,7 +67,9 @@ class Reader(nn.Module):
         elif how == "down":
             value = _POOLS[dims](value, self.fit.window)
         value = mixed(value, weight.reshape(*weight.shape, *[1] * dims), bias, dims)
-        return functional.interpolate(value, size=point.shape[2:]) if how == "up" else value
+        # Sizes that matched in the first call may not in another.
+        fits = not dims or how == "spread" or value.shape[2:] == point.shape[2:]
+        return value if fits else functional.interpolate(value, size=point.shape[2:])
 
     def sums(self, value: Tensor) -> Tensor:
         """Return count, sum and sum of squares of a value, by channel."""

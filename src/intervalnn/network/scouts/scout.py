@@ -29,7 +29,7 @@ from intervalnn.network.gaps import Gaps
 from intervalnn.network.scouts.reading import Reader, mixed
 from intervalnn.network.scouts.taps import Fit
 from intervalnn.rules.arithmetic import point_of
-from intervalnn.torch_private import shallow_copy
+from intervalnn.torch_private import BatchNorm, Dropout, shallow_copy
 
 __all__ = ["Features", "Lies", "Looking", "Scout", "Widening"]
 
@@ -65,6 +65,12 @@ class Scout:
             raise ValueError(f"depth of a scout must not be negative, got {self.depth}")
         if not isinstance(self.body, nn.Module | None):
             raise TypeError(f"body of a scout must be a torch.nn.Module, got a {type(self.body).__name__}")
+        for name, part in () if self.body is None else self.body.named_modules():
+            if isinstance(part, Dropout) or (isinstance(part, BatchNorm) and part.running_mean is not None):
+                raise ValueError(
+                    f"the body of a scout must do the same in training as in use, and its '{name}', a "
+                    f"{type(part).__name__}, does not; leave it out, or take a GroupNorm or a LayerNorm for it"
+                )
 
 
 class Features(nn.Module):
@@ -88,7 +94,7 @@ class Features(nn.Module):
         self.readers = nn.ModuleList(Reader(fit, scout.width, generator) for fit in fits)
         self.weights = nn.ParameterList()
         self.biases = nn.ParameterList()
-        self.body = copy.deepcopy(scout.body)
+        self.body = None if scout.body is None else copy.deepcopy(scout.body).float()
         for _ in range(scout.depth if scout.body is None else 0):
             weight = torch.empty(scout.width, scout.width, *[3] * dims)
             self.weights.append(nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator))
@@ -201,14 +207,22 @@ class Widening(nn.Module):
         """
         bounds = Interval.of(bounds)
         point = bounds.point.detach()
-        h = self.features(self.unfolded(point), *(point_of(tap).detach() for tap in taps))
+        output = self.unfolded(point)
+        rank, dim = (self.dims + 2, 1) if self.dims else (output.dim(), -1)
+        if output.dim() != rank or output.shape[dim] != self.gaps.shape[0]:
+            raise ValueError(
+                f"the scout was made for outputs with {self.gaps.shape[0]} channels, and this one has shape "
+                f"{tuple(point.shape)}; give arguments like those of the first call, or take scout=False"
+            )
+        h = self.features(output, *(point_of(tap).detach() for tap in taps))
         own = self.gaps.around_zero()
         below, above = (self._opened(h, gap, bounds.below) for gap in (own.below, own.above))
         below, above = bounds.below + below, bounds.above + above
+        exact = bounds.point.to(torch.promote_types(bounds.point.dtype, below.dtype))
         if self.low > -math.inf:
-            below = capped(below, cut(bounds.point - self.low).to(below.dtype))
+            below = capped(below, cut(exact - self.low).to(below.dtype))
         if self.high < math.inf:
-            above = capped(above, cut(self.high - bounds.point).to(above.dtype))
+            above = capped(above, cut(self.high - exact).to(above.dtype))
         return Interval(bounds.point, below, above)
 
     def unfolded(self, x: Tensor) -> Tensor:

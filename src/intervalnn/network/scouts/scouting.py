@@ -37,8 +37,9 @@ def placed(program: Program, scouts: Mapping[int, Widening]) -> dict[int, Placed
         missing = [name for name in widening.taps if name not in known]
         if missing:
             raise ValueError(
-                f"the scout reads what the layer '{missing[0]}' takes, and for these arguments the model does not run "
-                "it; give the same arguments as in training, or scout=None"
+                f"the scout reads what the layer '{missing[0]}' takes, and these arguments lead to no such value: "
+                "the model does not run the layer, or without a batch; give arguments like those of the first call, or "
+                "take scout=False"
             )
         found[number] = Placed(f"scout_{number}", widening, tuple(known[name] for name in widening.taps))
     return found
