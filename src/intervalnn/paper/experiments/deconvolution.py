@@ -14,14 +14,13 @@ from torch.utils.data import DataLoader, TensorDataset
 from intervalnn import methods
 from intervalnn.evaluation.records import Run
 from intervalnn.network.network import IntervalNetwork
+from intervalnn.paper.experiments.baselines import learned
 from intervalnn.paper.experiments.comparison import (
     COVERAGE,
     Loaders,
     Make,
     Progress,
     alike,
-    longer_fit,
-    longer_heads,
     measure,
     started,
     trained,
@@ -92,26 +91,7 @@ def methods_of(
     if scale.published_lr is not None:
         yield "ProbOut, published", lambda: fitted(methods.ProbOut(model), **paper)
     yield "ProbOut", lambda: fitted(methods.ProbOut(model), **ours)
-    yield "quantile heads", lambda: fitted(methods.QuantileHeads(model), **ours)
-    if scale.longer:
-        yield (
-            longer_heads(scale.longer),
-            lambda: fitted(
-                methods.QuantileHeads(model),
-                coverage=COVERAGE,
-                epochs=longer_fit(scale.fit_epochs, train, scale.longer),
-            ),
-        )
-    yield "interval-loss heads", lambda: fitted(methods.IntervalLossHeads(model), **ours)
-    yield "error predictor", lambda: fitted(methods.ErrorPredictor(model), **ours)
-    if scale.members:
-        yield (
-            "ensemble",
-            lambda: fitted(
-                methods.Ensemble.like(model, scale.members, seed=seed + 1), epochs=scale.epochs, lr=scale.lr
-            ),
-        )
-    yield "constant width", lambda: methods.ConstantWidth(model)
+    yield from learned(model, train, scale, seed, fitted)
 
 
 def run(setting: Setting, folder: Path, say: Progress, only: Collection[str] = ()) -> Path:

@@ -19,14 +19,13 @@ from intervalnn.evaluation.records import Run
 from intervalnn.files.limits import MAX_GIB
 from intervalnn.network.network import IntervalNetwork
 from intervalnn.paper.experiments import artefacts, photos, splits
+from intervalnn.paper.experiments.baselines import learned
 from intervalnn.paper.experiments.comparison import (
     COVERAGE,
     Loaders,
     Make,
     Progress,
     alike,
-    longer_fit,
-    longer_heads,
     measure,
     started,
     trained,
@@ -198,26 +197,7 @@ def methods_of(model: nn.Module, train: DataLoader[Any], scale: ImageScale, seed
     if scale.probout_epochs:
         yield "ProbOut, published", lambda: fitted(methods.ProbOut(model), **probout)
     yield "ProbOut", lambda: fitted(methods.ProbOut(model), **ours)
-    yield "quantile heads", lambda: fitted(methods.QuantileHeads(model), **ours)
-    if scale.longer:
-        yield (
-            longer_heads(scale.longer),
-            lambda: fitted(
-                methods.QuantileHeads(model),
-                coverage=COVERAGE,
-                epochs=longer_fit(scale.fit_epochs, train, scale.longer),
-            ),
-        )
-    yield "interval-loss heads", lambda: fitted(methods.IntervalLossHeads(model), **ours)
-    yield "error predictor", lambda: fitted(methods.ErrorPredictor(model), **ours)
-    if scale.members:
-        yield (
-            "ensemble",
-            lambda: fitted(
-                methods.Ensemble.like(model, scale.members, seed=seed + 1), epochs=scale.epochs, lr=scale.lr
-            ),
-        )
-    yield "constant width", lambda: methods.ConstantWidth(model)
+    yield from learned(model, train, scale, seed, fitted)
 
 
 def run(setting: Setting, found: Data, folder: Path, say: Progress, only: Collection[str] = ()) -> Path:

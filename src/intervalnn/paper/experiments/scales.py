@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from intervalnn.paper.models import deconv_net
 
@@ -54,6 +54,25 @@ class DeconvolutionScale:
     timed: bool = True
 
 
+# The whole story on two cores in under three minutes; a smaller network takes larger steps.
+QUICK_SIGNALS = DeconvolutionScale(
+    name="quick",
+    size=96,
+    samples=600,
+    channels=(16, 16, 16, 16, 16, 16, 16, 16, 16),
+    batch=64,
+    epochs=24,
+    lr=3e-3,
+    fit_epochs=24,
+    passes=32,
+    members=3,
+    published_lr=1e-4,
+    noises=(0.0, 0.05),
+    sweep=(0.0, 0.05, 0.14),
+    seeds=1,
+    sweep_seeds=1,
+)
+
 DECONVOLUTION = {
     "paper": DeconvolutionScale(
         name="paper",
@@ -91,38 +110,17 @@ DECONVOLUTION = {
         seeds=1,
         sweep_seeds=0,
     ),
-    # The whole story on two cores in under three minutes; a smaller network takes larger steps.
-    "quick": DeconvolutionScale(
-        name="quick",
-        size=96,
-        samples=600,
-        channels=(16, 16, 16, 16, 16, 16, 16, 16, 16),
-        batch=64,
-        epochs=24,
-        lr=3e-3,
-        fit_epochs=24,
-        passes=32,
-        members=3,
-        published_lr=1e-4,
-        noises=(0.0, 0.05),
-        sweep=(0.0, 0.05, 0.14),
-        seeds=1,
-        sweep_seeds=1,
-    ),
+    "quick": QUICK_SIGNALS,
     # Full fits of a small network on the CPU: 2000 steps each. What is costly and known from larger scales is left out.
-    "small": DeconvolutionScale(
+    "small": replace(
+        QUICK_SIGNALS,
         name="small",
         size=128,
         samples=2000,
-        channels=(16, 16, 16, 16, 16, 16, 16, 16, 16),
-        batch=64,
         epochs=80,
-        lr=3e-3,
         fit_epochs=80,
-        passes=32,
         members=0,
         published_lr=None,
-        noises=(0.0, 0.05),
         sweep=(),
         seeds=3,
         sweep_seeds=0,
@@ -193,6 +191,31 @@ class ImageScale:
     slices_each: int | None = None
 
 
+# The whole story on two cores in minutes; small networks take larger steps.
+QUICK_IMAGES = ImageScale(
+    name="quick",
+    size=64,
+    base=8,
+    dropout=0.1,
+    batch=12,
+    epochs=40,
+    lr=2e-3,
+    fit_epochs=12,
+    passes=32,
+    members=0,
+    published_epochs=4,
+    published_lr=1e-4,
+    published_batch=6,
+    probout_epochs=12,
+    probout_lr=1e-5,
+    patients=(40, 12, 12),
+    slices=5,
+    most=200,
+    artefacts=12,
+    steps=60,
+    seeds=1,
+)
+
 IMAGES = {
     "paper": ImageScale(
         name="paper",
@@ -241,43 +264,14 @@ IMAGES = {
         steps=200,
         seeds=4,
     ),
-    # The whole story on two cores in minutes; small networks take larger steps.
-    "quick": ImageScale(
-        name="quick",
-        size=64,
-        base=8,
-        dropout=0.1,
-        batch=12,
-        epochs=40,
-        lr=2e-3,
-        fit_epochs=12,
-        passes=32,
-        members=0,
-        published_epochs=4,
-        published_lr=1e-4,
-        published_batch=6,
-        probout_epochs=12,
-        probout_lr=1e-5,
-        patients=(40, 12, 12),
-        slices=5,
-        most=200,
-        artefacts=12,
-        steps=60,
-        seeds=1,
-    ),
+    "quick": QUICK_IMAGES,
     # Full fits of a small network on the CPU, about 1000 steps each, with many subjects to test: each of them once in
     # three runs. What is costly and known from larger scales is left out.
-    "small": ImageScale(
+    "small": replace(
+        QUICK_IMAGES,
         name="small",
-        size=64,
-        base=8,
-        dropout=0.1,
-        batch=12,
         epochs=30,
-        lr=2e-3,
         fit_epochs=22,
-        passes=32,
-        members=0,
         published_epochs=0,
         published_lr=0.0,
         published_batch=0,
