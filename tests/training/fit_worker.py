@@ -50,6 +50,7 @@ def run(
     engine: Engine,
     *,
     plain: bool = False,
+    scout: bool = False,
     epochs: int = 4,
     checkpoint: str | None = None,
     pause: float = 0.0,
@@ -57,13 +58,13 @@ def run(
 ) -> dict[str, Any]:
     """Fit and calibrate; return all that must come out the same."""
     model, data = task()
-    method = model if plain else inn.IntervalNetwork(model, layers="all")
+    method = model if plain else inn.IntervalNetwork(model, layers=None if scout else "all")
     loader = DataLoader(data, batch_size=10, shuffle=True)
     options: dict[str, Any] = {"loss": inn.losses.mse} if plain else {"coverage": 0.9}
     if checkpoint is not None:
         options["checkpoint"] = f"{checkpoint}.{engine.rank}"  # on a disk of its own
-    held_out: Any = loader
-    if engine.world == 1:
+    held_out: Any = None if scout else loader  # fit itself holds some out where a scout has few targets
+    if engine.world == 1 and not scout:
         held_out = Slow(DataLoader(data, batch_size=10))
         held_out.pause, held_out.times = pause, epochs
     if die_at_save is not None:

@@ -81,6 +81,15 @@ def test_two_processes_take_the_steps_of_one(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("run.pt*")] == ["run.pt.0"]
 
 
+def test_two_processes_fit_a_scout_as_one_does(tmp_path: Path) -> None:
+    finish(start(tmp_path / "out", ["--standalone", "--nproc_per_node=2"], scout=True))
+
+    first, second = results(tmp_path / "out", 2)
+    assert_identical(second, first)
+    assert first["settings"]["held_out"] == 4
+    assert_same(first, run(TorchEngine(), scout=True), rtol=1e-4)  # a scout's weights are in float32
+
+
 @pytest.mark.slow
 def test_two_machines_take_the_steps_of_one(tmp_path: Path) -> None:
     port = free_port()

@@ -33,7 +33,7 @@ class Witness:
 
     ``torch.export`` records one call. State that the model keeps between calls, and random numbers that it draws in
     Python, become constants of the program. So the model runs on the given input and on a second input before the
-    capture, and again on the given input afterwards. Running it first also fills caches that would take in fake tensors.
+    capture, and again on the given input afterwards. Running first also fills caches that would take in fake tensors.
 
     Args:
         model: The model. A twin of it runs, with tensors of its own, so that the model itself is left as it is.
