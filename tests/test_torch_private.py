@@ -117,6 +117,16 @@ def test_parameters_of_a_module_are_its_own() -> None:
     assert not torch_private.own_parameters(nn.Sequential(layer))
 
 
+def test_names_of_what_a_module_holds_are_told_and_which_buffers_there_are() -> None:
+    layer = nn.BatchNorm1d(2)
+    layer.extra = nn.Linear(1, 1)
+    layer.running_mean = None
+
+    assert torch_private.names_held(layer) == (
+        "extra", ("running_mean", True), ("running_var", False), ("num_batches_tracked", False)
+    )  # fmt: skip
+
+
 def test_hooks_of_a_module_are_told() -> None:
     layer = nn.Linear(1, 1)
     none = torch_private.hooks_of(layer)
