@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import os
 import statistics
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -298,13 +299,14 @@ def run(tasks: list[str], seeds: list[int], variants: list[str], args: argparse.
     jobs = [(name, seed, variant) for variant in variants for seed in seeds for name in tasks]
     jobs = [job for job in jobs if job not in done]
     how = partial(one, source=args.data, device=args.device, work=args.work)
+    about = {"command": " ".join(("python", *sys.argv)), "versions": versions(args.device)}
     context = multiprocessing.get_context("spawn")
     with context.Pool(args.workers, maxtasksperchild=None) as pool:
         pool.map(how, [(name, 0, "") for name in tasks], chunksize=1)  # the underlying models
         for number, row in enumerate(pool.imap_unordered(how, jobs), 1):
             rows.append(row)
             with replacing(path) as temporary:
-                temporary.write_text(json.dumps({"versions": versions(args.device), "rows": rows}, indent=1))
+                temporary.write_text(json.dumps(about | {"rows": rows}, indent=1))
             print(f"{number}/{len(jobs)}", json.dumps(row), flush=True)
 
 

@@ -63,7 +63,8 @@ def kinds(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def main() -> None:
-    paths = [path for path in sorted(FOLDER.glob("*.json")) if "rows" in json.loads(path.read_text())]
+    rows = {path: json.loads(path.read_text()).get("rows") for path in sorted(FOLDER.glob("*.json"))}
+    paths = [path for path, own in rows.items() if own and {"ratio", "kind"} & own[0].keys()]
     page = INTRODUCTION + "\n".join(section(path) for path in paths) + "\n"
     (FOLDER / "README.md").write_text(page)
     print(page)
