@@ -135,7 +135,7 @@ when-not.md: it is then 1.11 times <- results-deconv.md: | INN | 0.91 | 1.327 | 
 ../README.md: and no better <- results-scouts.md: | 1.000 |
 ../README.md: [136 of 141 networks tried] <- coverage.md: 136 of 141 convert
 ../README.md: and 147 of 153 networks of 18 <- coverage.md: 147 of 153 convert, 6 are refused, 0 are wrong or crash
-how-it-works.md: adds 11 % of its time <- ../benchmarks/results/propagation-cpu.md: last 1 and a scout | 175.40 | **1.11**
+how-it-works.md: adds 11 % of its time <- ../benchmarks/results/propagation-cpu.md: a scout | 175.40 | **1.11**
 how-it-works.md: 7.1 plain passes <- results-deconv.md: | INN, published | 7.1 | 3.8 |
 """
 
