@@ -35,7 +35,7 @@ def save_pretrained(folder: str | Path, net: IntervalNetwork, *, include_model: 
 
     Example:
         >>> import tempfile, torch
-        >>> net = IntervalNetwork(nn.Linear(2, 1).eval())
+        >>> net = IntervalNetwork(nn.Linear(2, 1).eval(), layers="all")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_pretrained(folder, net)
         ...     again = from_pretrained(folder, nn.Linear(2, 1).eval())
