@@ -380,8 +380,7 @@ CLASSES = {
     "caches": "Weights, gaps, buffers or modes that change between calls, in place, through `.data` or by replacement.",
     "numbers": "Gaps from 1e-18 to 1e5, in four dtypes, around weights of any scale; a share of them once vanished.",
     "threads": "Eight threads that predict, explain, measure sensitivities and save at once, from the first call on. "
-    "A plain `model(x)` is among them. While torch exports in one thread, it turns a library of convolutions off in "
-    "all. So this call may differ in its last digit, as beside `torch.export.export` alone, which counts as a fault.",
+    "A plain `model(x)` is among them, whose output must be the same bit for bit.",
     "refusals": "A model, a use or an operation that cannot be bounded: the error names its line or its argument, and "
     "the way out.",
 }
