@@ -81,6 +81,7 @@ def test_two_processes_take_the_steps_of_one(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("run.pt*")] == ["run.pt.0"]
 
 
+@pytest.mark.rotating
 def test_two_processes_fit_a_scout_as_one_does(tmp_path: Path) -> None:
     finish(start(tmp_path / "out", ["--standalone", "--nproc_per_node=2"], scout=True))
 
