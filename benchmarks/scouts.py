@@ -43,6 +43,7 @@ from intervalnn.paper.experiments.scales import DECONVOLUTION, IMAGES
 from intervalnn.training import loop, opening
 
 COVERAGE = 0.9
+RATE = 2e-3  # of the weights of the scout that the searches start from
 FOLD = 0  # whose validation subjects are read: its test subjects took no part in any choice
 TASKS = ("ct", "denoising", "mri", "photos", "1D", "1D, noise")
 REFERENCE = "scout 32x3, last 4"
@@ -106,7 +107,7 @@ def _loaders(halves: tuple[TensorDataset, TensorDataset]) -> tuple[DataLoader[An
 
 def _network(layers: Any, scout: Scout | None = None, **options: Any) -> Fitted:
     """Return how an interval network is made and fitted; ``rate`` is that of the scout's weights."""
-    rate = options.pop("rate", opening.SCOUTS)
+    rate = options.pop("rate", RATE)
     longer, raw, gaps, drop = (options.pop(name, default) for name, default in OTHERS.items())
 
     def make(model: nn.Module, train: DataLoader[Any], epochs: int, seed: int) -> Any:
@@ -193,69 +194,64 @@ def _stopped(layers: Any, scout: Scout, patience: int) -> Fitted:
         rest = DataLoader(TensorDataset(x[:kept], y[:kept]), train.batch_size, shuffle=True)
         held_out = DataLoader(TensorDataset(x[kept:], y[kept:]), 64)
         net = IntervalNetwork(model, layers=layers, scout=scout)
-        fit(
-            net,
-            rest,
-            coverage=COVERAGE,
-            epochs=epochs,
-            seed=seed,
-            progress=False,
-            validation=held_out,
-            patience=patience,
-        )
+        options = {"coverage": COVERAGE, "epochs": epochs, "seed": seed, "progress": False}
+        with patch.object(opening, "SCOUTS", RATE):
+            fit(net, rest, validation=held_out, patience=patience, **options)
         return net.eval()
 
     return make
 
 
-USUAL = Scout()
+FIRST = Scout(32, 3, 8)  # which the searches start from, with its rate
 VARIANTS: dict[str, Fitted] = {
     "quantile heads, 4x steps": _heads(4),
-    **{f"scout 32x3, last {count}": _network(count, USUAL) for count in (4, 2, 7)},
-    "scout 32x3 alone": _network(0, USUAL),
-    "scout 64x3, last 4": _network(4, Scout(width=64)),
-    "scout 32x3, rate 0.004, last 4": _network(4, USUAL, rate=4e-3),
-    "scout 32x5, last 4": _network(4, Scout(depth=5)),
+    **{f"scout 32x3, last {count}": _network(count, FIRST) for count in (4, 2, 7)},
+    "scout 32x3 alone": _network(0, FIRST),
+    "scout 64x3, last 4": _network(4, replace(FIRST, width=64)),
+    "scout 32x3, rate 0.004, last 4": _network(4, FIRST, rate=4e-3),
+    "scout 32x5, last 4": _network(4, replace(FIRST, depth=5)),
     "last 4": _network(4),
-    "scout 32x3, channels for each side, last 4": _by_sides(_network(4, USUAL)),
-    "scout 32x3, 16 taps, last 4": _network(4, Scout(taps=16)),
+    "scout 32x3, channels for each side, last 4": _by_sides(_network(4, FIRST)),
+    "scout 32x3, 16 taps, last 4": _network(4, replace(FIRST, taps=16)),
     "quantile heads": _heads(1),
-    "scout 32x3, rate 0.008, last 4": _network(4, USUAL, rate=8e-3),
-    "scout 16x3, last 4": _network(4, Scout(width=16)),
-    "scout 32x4, last 4": _network(4, Scout(depth=4)),
-    "scout 32x3, 4x steps, last 4": _network(4, USUAL, longer=4),
-    "scout 32x3, 4 taps, last 4": _network(4, Scout(taps=4)),
-    "scout 32x3, best of held-out, last 4": _stopped(4, USUAL, 1000),
-    "scout 32x3, all layers": _network("all", USUAL),
-    "scout 32x2, last 4": _network(4, Scout(depth=2)),
-    "scout 32x3, rate 0.001, last 4": _network(4, USUAL, rate=1e-3),
-    "scout 32x3, half the gaps' rate, last 4": _network(4, USUAL, lr=0.05),
-    "scout 64x3, channels for each side, last 4": _by_sides(_network(4, Scout(width=64))),
-    "scout 32x3, 1 tap, last 4": _network(4, Scout(taps=1)),
-    "scout 32x1, last 4": _network(4, Scout(depth=1)),
-    "scout 8x3, last 4": _network(4, Scout(width=8)),
+    "scout 32x3, rate 0.008, last 4": _network(4, FIRST, rate=8e-3),
+    "scout 16x3, last 4": _network(4, replace(FIRST, width=16)),
+    "scout 32x4, last 4": _network(4, replace(FIRST, depth=4)),
+    "scout 32x3, 4x steps, last 4": _network(4, FIRST, longer=4),
+    "scout 32x3, 4 taps, last 4": _network(4, replace(FIRST, taps=4)),
+    "scout 32x3, best of held-out, last 4": _stopped(4, FIRST, 1000),
+    "scout 32x3, all layers": _network("all", FIRST),
+    "scout 32x2, last 4": _network(4, replace(FIRST, depth=2)),
+    "scout 32x3, rate 0.001, last 4": _network(4, FIRST, rate=1e-3),
+    "scout 32x3, half the gaps' rate, last 4": _network(4, FIRST, lr=0.05),
+    "scout 64x3, channels for each side, last 4": _by_sides(_network(4, replace(FIRST, width=64))),
+    "scout 32x3, 1 tap, last 4": _network(4, replace(FIRST, taps=1)),
+    "scout 32x1, last 4": _network(4, replace(FIRST, depth=1)),
+    "scout 8x3, last 4": _network(4, replace(FIRST, width=8)),
     "last 2": _network(2),
     "last 7": _network(7),
     "all layers": _network("all"),
-    "scout 32x3, last 1": _network(1, USUAL),
-    "scout 32x3, all by Adam, last 4": _network(4, USUAL, balance=False, lr=1e-3),
-    "scout 32x3, all by Adam at 0.004, last 4": _network(4, USUAL, balance=False, lr=4e-3),
-    "scout 32x3, raw, last 4": _network(4, USUAL, raw=True),
-    "scout 32x3, raw, rate 0.008, last 4": _network(4, USUAL, raw=True, rate=8e-3),
-    "scout 32x3, gaps by Adam, last 4": _network(4, USUAL, gaps=0.1),
-    "scout 32x3, gaps by Adam, rate 0.008, last 4": _network(4, USUAL, gaps=0.1, rate=8e-3),
-    "scout 32x3, raw, gaps by Adam, last 4": _network(4, USUAL, gaps=0.1, raw=True),
-    "scout 32x3, raw, gaps by Adam, rate 0.008, last 4": _network(4, USUAL, gaps=0.1, raw=True, rate=8e-3),
-    "scout 64x3, raw, gaps by Adam, rate 0.004, last 4": _network(4, Scout(64), gaps=0.1, raw=True, rate=4e-3),
+    "scout 32x3, last 1": _network(1, FIRST),
+    "scout 32x3, all by Adam, last 4": _network(4, FIRST, balance=False, lr=1e-3),
+    "scout 32x3, all by Adam at 0.004, last 4": _network(4, FIRST, balance=False, lr=4e-3),
+    "scout 32x3, raw, last 4": _network(4, FIRST, raw=True),
+    "scout 32x3, raw, rate 0.008, last 4": _network(4, FIRST, raw=True, rate=8e-3),
+    "scout 32x3, gaps by Adam, last 4": _network(4, FIRST, gaps=0.1),
+    "scout 32x3, gaps by Adam, rate 0.008, last 4": _network(4, FIRST, gaps=0.1, rate=8e-3),
+    "scout 32x3, raw, gaps by Adam, last 4": _network(4, FIRST, gaps=0.1, raw=True),
+    "scout 32x3, raw, gaps by Adam, rate 0.008, last 4": _network(4, FIRST, gaps=0.1, raw=True, rate=8e-3),
+    "scout 64x3, raw, gaps by Adam, rate 0.004, last 4": _network(
+        4, replace(FIRST, width=64), gaps=0.1, raw=True, rate=4e-3
+    ),
     "scout 64x3, 4 taps, raw, gaps by Adam, rate 0.004, last 4": _network(
-        4, Scout(64, taps=4), gaps=0.1, raw=True, rate=4e-3
+        4, replace(FIRST, width=64, taps=4), gaps=0.1, raw=True, rate=4e-3
     ),
     "scout 32x3, 1 tap, raw, gaps by Adam, rate 0.004, last 4": _network(
-        4, Scout(taps=1), gaps=0.1, raw=True, rate=4e-3
+        4, replace(FIRST, taps=1), gaps=0.1, raw=True, rate=4e-3
     ),
-    "scout 64x3, 4 taps, rate 0.008, last 4": _network(4, Scout(64, taps=4), rate=8e-3),
+    "scout 64x3, 4 taps, rate 0.008, last 4": _network(4, replace(FIRST, width=64, taps=4), rate=8e-3),
     "scout 64x4, 4 taps, rate 0.004, last 4": _network(4, Scout(64, 4, taps=4), rate=4e-3),
-    "scout 32x3, raw, gaps by Adam, rate 0.004 alone": _network(0, USUAL, gaps=0.1, raw=True, rate=4e-3),
+    "scout 32x3, raw, gaps by Adam, rate 0.004 alone": _network(0, FIRST, gaps=0.1, raw=True, rate=4e-3),
     **{
         f"scout {width}x4, 4 taps, rate 0.004, last {count}": _network(count, Scout(width, 4, taps=4), rate=4e-3)
         for width, count in ((48, 1), (48, 2), (48, 4), (48, 7), (64, 2), (32, 2))
@@ -264,7 +260,7 @@ VARIANTS: dict[str, Fitted] = {
     "scout 48x4, 4 taps, raw, gaps by Adam, rate 0.004, last 2": _network(
         2, Scout(48, 4, taps=4), gaps=0.1, raw=True, rate=4e-3
     ),
-    "scout 32x3, drop 0.2, rate 0.004, last 4": _network(4, USUAL, drop=0.2, rate=4e-3),
+    "scout 32x3, drop 0.2, rate 0.004, last 4": _network(4, FIRST, drop=0.2, rate=4e-3),
 }
 
 

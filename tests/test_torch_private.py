@@ -21,7 +21,8 @@ from torch.nn.utils import parametrizations, parametrize
 
 import intervalnn
 from intervalnn import torch_private
-from intervalnn.network.capture.capture import _decompositions
+from intervalnn.network.capture.call import Call
+from intervalnn.network.capture.capture import _decompositions, capture
 
 SOURCES = sorted(set(Path(intervalnn.__file__).parent.rglob("*.py")) - {Path(torch_private.__file__)})
 OUTSIDE = {"_asdict", "_replace"}  # public methods of named tuples, although they begin so
@@ -462,3 +463,21 @@ def test_torch_still_turns_its_kernels_off_in_exports_of_others() -> None:
 
     torch.export.export(Watched(), (torch.ones(2),))
     assert not any(seen)
+
+
+def test_a_model_that_is_not_on_the_cpu_is_captured_without_a_devices_own_kernels() -> None:
+    seen = []
+
+    class Watched(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append((torch._C._get_mkldnn_enabled(), torch._C._get_cudnn_enabled()))
+            made: Tensor = self.layer(x)
+            return made
+
+    capture(Watched().to("meta").eval(), Call.of((torch.empty(2, 3, device="meta"),), {}))
+
+    assert (False, False) in seen

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import intervalnn as inn
 from intervalnn.data.tiling import predict_tiled
+from intervalnn.network.scouts.ranges import range_of
 from intervalnn.network.scouts.scout import Scout
 from intervalnn.network.scouts.scouted import features_of, scouts_of
+from intervalnn.table import aten
 from intervalnn.training.batches import Batches
 
 SMALL = Scout(width=4, depth=1)
@@ -669,3 +671,11 @@ def test_bounds_stay_in_the_range_of_what_the_model_ends_in(name: str) -> None:
 
     assert bool((bounds.lower >= low - 1e-6).all())
     assert bool((bounds.upper <= high + 1e-6).all())
+
+
+def test_the_range_of_a_power_is_endless_where_its_ends_are_too_large() -> None:
+    graph = fx.Graph()
+    cut = graph.call_function(aten.clamp.default, (graph.placeholder("x"), -1e300, 1e300))
+
+    assert range_of(graph.call_function(aten.pow.Tensor_Scalar, (cut, 2))) == (0.0, math.inf)
+    assert range_of(graph.call_function(aten.pow.Tensor_Scalar, (cut, 3))) == (-math.inf, math.inf)

@@ -69,11 +69,14 @@ def _export(flat: Flat, points: list[Tensor], before: Sequence[Program], settlin
         {d: Dim.AUTO if varies(i, d, n) else Dim.STATIC for d, n in enumerate(p.shape)} for i, p in enumerate(points)
     )
 
+    tensors = (*points, *flat.model.parameters(), *flat.model.buffers())
+    on_cpu = all(tensor.device.type == "cpu" for tensor in tensors)
     following = Following()
 
     def export(sizes: Any) -> ExportedProgram:
         fresh = tuple(at_start(p.detach()) for p in points)  # torch marks those it was given as varying
-        with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]), kernels_kept(), itself_alone():
+        kept = kernels_kept() if on_cpu else contextlib.nullcontext()  # a GPU's own kernels have no rules
+        with torch.no_grad(), quiet(_OF_TORCH, ["stderr"]), kept, itself_alone():
             with following:
                 program = torch.export.export(flat, fresh, dynamic_shapes=sizes, strict=False)
             return without_effect_tokens(kept_whole(program, lambda known: decomposed(known, *_decompositions())))

@@ -14,6 +14,7 @@ __all__ = ["range_of"]
 
 Range = tuple[float, float]
 _ANY: Range = (-math.inf, math.inf)
+_HIGHEST = 64  # power whose range is told
 _FIXED: dict[Any, Range] = {
     **dict.fromkeys((aten.sigmoid, aten.hardsigmoid, aten.softmax, aten._softmax), (0.0, 1.0)),
     **dict.fromkeys((aten.tanh, aten.sin, aten.cos, aten.erf), (-1.0, 1.0)),
@@ -88,9 +89,9 @@ def _computed(packet: Any, args: tuple[Any, ...]) -> Range:
         first, second = range_of(args[0]), range_of(args[1] if packet is aten.mul else 1 / args[1])
         ends = [a * b if a and b else 0.0 for a in first for b in second]  # zero times infinity is zero here
         return min(ends), max(ends)
-    if packet is aten.pow and isinstance(args[1], int) and args[1] > 0:
+    if packet is aten.pow and isinstance(args[1], int) and 0 < args[1] <= _HIGHEST:
         low, high = range_of(args[0])
-        ends = [low ** args[1], high ** args[1]]
+        ends = [math.prod([end] * args[1]) for end in (low, high)]  # infinite where Python's own power raises
         return (0.0 if args[1] % 2 == 0 and low <= 0 <= high else min(ends)), max(ends)
     return _ANY
 

@@ -34,7 +34,6 @@ __all__ = ["BETA", "Setting", "examples", "methods_of", "run", "underlying"]
 
 BETA = 2e-3  # Sec. 4
 LAYERS = 4  # the last four convolutions: nearly as tight as any, at a fraction of the cost
-SCOUTED = 2  # beside a scout more of them add nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def methods_of(
     ours = {"coverage": COVERAGE, "epochs": scale.fit_epochs}
     paper = {"recipe": "paper", "epochs": scale.epochs}
     yield "INN", lambda: fitted(IntervalNetwork(model, layers=LAYERS), **ours)
-    yield "INN with scout", lambda: fitted(IntervalNetwork(model, layers=SCOUTED, scout=True), **ours)
+    yield "INN with scout", lambda: fitted(IntervalNetwork(model), **ours)
     yield "scout alone", lambda: fitted(IntervalNetwork(model, layers=0, scout=True), **ours)
     if scale.published_lr is not None:
         yield (

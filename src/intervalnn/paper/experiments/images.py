@@ -40,7 +40,6 @@ __all__ = ["BETA", "LAYERS", "TASKS", "Data", "Setting", "methods_of", "new_netw
 
 BETA = 1e-4  # Sec. 5
 LAYERS = 7  # "the last twelve layers" of Sec. 5 are the last seven convolutions
-SCOUTED = 2  # beside a scout more of them add nothing
 DELTA = 0.1  # of the promise per draw of the calibration images (RCPS)
 OFFSET_IMAGES = 128  # of the training images, for the offsets of App. A
 NOISE = 0.1  # of the denoising task
@@ -184,7 +183,7 @@ def methods_of(model: nn.Module, train: DataLoader[Any], scale: ImageScale, seed
     paper: dict[str, Any] = {"recipe": "paper", "lr": scale.published_lr, "epochs": scale.published_epochs}
     probout: dict[str, Any] = {"recipe": "paper", "lr": scale.probout_lr, "epochs": scale.probout_epochs}
     yield "INN", lambda: fitted(IntervalNetwork(model, layers=LAYERS), **ours)
-    yield "INN with scout", lambda: fitted(IntervalNetwork(model, layers=SCOUTED, scout=True), **ours)
+    yield "INN with scout", lambda: fitted(IntervalNetwork(model), **ours)
     yield "scout alone", lambda: fitted(IntervalNetwork(model, layers=0, scout=True), **ours)
     if scale.published_epochs:
         yield (
